@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, stdout};
 use std::time::Duration;
 
+use oa_markdown::{Line, Style};
 use open_agent::redact::visible;
 use open_agent::session::{
     List, SessionId, SessionInfo, SessionStore, Timestamp, UnreadableSession,
@@ -18,6 +19,8 @@ use crate::settings::Settings;
 
 /// The number of sessions that are read at once.
 const PAGE: usize = 100;
+/// The columns of names in the list.
+const NAME: usize = 24;
 
 /// Runs the command: lists the sessions, or deletes those that are named.
 pub(crate) fn run(args: &SessionsArgs, settings: &Settings) -> Result<()> {
@@ -90,8 +93,10 @@ fn row(session: &SessionInfo, now: Timestamp) -> String {
     let age = now.as_millis().saturating_sub(session.updated_at.as_millis());
     let age = Duration::from_millis(u64::try_from(age).unwrap_or_default());
     let messages = counted(session.message_count as u64, "message");
-    let name = visible(session.id.as_str());
-    let mut row = format!("{name:<24} {messages:<14} {:<16}", ago(age));
+    let name = Line::new(session.id.as_str(), Style::PLAIN);
+    // In columns: a character may take two, or none.
+    let fill = " ".repeat(NAME.saturating_sub(name.width()));
+    let mut row = format!("{}{fill} {messages:<14} {:<16}", name.plain(), ago(age));
     if session.is_pending {
         row.push_str(" waits for permission");
     }

@@ -37,11 +37,17 @@ fn list_in_a_terminal_has_facts() {
     let mut terminal = Terminal::start(&home, &["sessions"]);
     assert!(terminal.wait_for_end().success());
     assert!(terminal.text().contains("There are no sessions."), "{}", terminal.text());
-    home.run(&["chat", "--stand-in", "--session", "trip"], "Hello");
+    for name in ["trip", "大阪への旅", "cafe\u{301}"] {
+        home.run(&["chat", "--stand-in", "--session", name], "Hello");
+    }
     let mut terminal = Terminal::start_sized(&home, &["sessions"], 20, 80);
     assert!(terminal.wait_for_end().success());
     let text = terminal.text();
-    assert!(text.contains("trip") && text.contains("2 messages     just now"), "{text}");
+    // In the same column, however wide the characters of a name are.
+    for (name, columns) in [("trip", 4), ("大阪への旅", 10), ("cafe\u{301}", 4)] {
+        let row = format!("{name}{}2 messages     just now", " ".repeat(25 - columns));
+        assert!(text.lines().any(|line| line == row), "{row:?} in\n{text}");
+    }
 }
 
 #[cfg(feature = "sqlite")]
