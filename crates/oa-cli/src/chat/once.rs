@@ -49,6 +49,7 @@ pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
     let is_stopped = AtomicBool::new(false);
     let judge = conversation.judge();
     let interrupt = conversation.client.interrupt_handle();
+    let mut unsaved = None;
     let Conversation { client, saved, .. } = &mut conversation;
     let mut interrupts = Interrupts::new()?;
     let outcome = {
@@ -74,23 +75,33 @@ pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
                     }
                     interrupt.interrupt();
                 }
-                Some(event) = told.recv() => show(&mut *answer, &event)?,
+                Some(update) = told.recv() => show(&mut *answer, update, &mut unsaved)?,
                 outcome = &mut turn => break outcome,
             }
         }
     };
-    while let Ok(event) = told.try_recv() {
-        show(&mut *answer, &event)?;
+    while let Ok(update) = told.try_recv() {
+        show(&mut *answer, update, &mut unsaved)?;
     }
     answer.end()?;
     let reason = client.finish_reason().cloned();
+    // A later step may have saved what an earlier one could not.
+    let is_saved = saved.as_ref().is_none_or(|it| it.session().conversation() == client.history());
+    let unsaved = unsaved.filter(|_| !is_saved);
+    let unsaved = unsaved.map(|why| format!("the conversation could not be saved: {why}"));
     conversation.close().await;
-    outcome?;
-    if is_stopped.load(Ordering::Acquire) || reason == Some(FinishReason::Interrupted) {
-        return Err(Failure::interrupted("stopped"));
+    let is_stopped =
+        is_stopped.load(Ordering::Acquire) || reason == Some(FinishReason::Interrupted);
+    let ended = match outcome {
+        Ok(()) if is_stopped => Err(Failure::interrupted("stopped")),
+        outcome => outcome.map_err(Failure::from),
+    };
+    if ended.is_err() {
+        unsaved.iter().for_each(|why| tell(why));
+        return ended;
     }
     reason.as_ref().and_then(history::why_it_ended).into_iter().for_each(tell);
-    Ok(())
+    unsaved.map_or(Ok(()), |why| Err(Failure::new(why)))
 }
 
 /// Returns true if calls of the session wait for permission, and a person or the mode can decide about them.
@@ -133,11 +144,12 @@ fn prompt(args: &ChatArgs) -> Result<String> {
     Ok(prompt)
 }
 
-fn show(answer: &mut dyn Answer, told: &TurnUpdate) -> Result<()> {
-    match told {
-        TurnUpdate::Event(event) => answer.push(event),
+/// Shows an update, except that the reason why the conversation could not be saved is kept for the end.
+fn show(answer: &mut dyn Answer, update: TurnUpdate, unsaved: &mut Option<String>) -> Result<()> {
+    match update {
+        TurnUpdate::Event(event) => answer.push(&event),
         TurnUpdate::Unsaved(why) => {
-            tell(&format!("the conversation could not be saved: {why}"));
+            *unsaved = Some(why);
             Ok(())
         }
     }

@@ -271,10 +271,18 @@ pub(super) async fn drive(
     let mut following = saved.follow(client);
     let outcome = loop {
         let told = match following.next_event().await {
+    let mut unsaved = None;
             Ok(Some(event)) => TurnUpdate::Event(event),
             Ok(None) => break Ok(()),
             Err(FollowError::Conversation(error)) => break Err(error),
-            Err(FollowError::Store(error)) => TurnUpdate::Unsaved(with_causes(&error)),
+            Err(FollowError::Store(error)) => {
+                let why = with_causes(&error);
+                // Each step tries again, and fails for the same reason.
+                if unsaved.replace(why.clone()).as_ref() == Some(&why) {
+                    continue;
+                }
+                TurnUpdate::Unsaved(why)
+            }
         };
         updates.send(told).await;
     };

@@ -1,6 +1,11 @@
 //! Sessions: their storage and continuation.
 
+use std::sync::Arc;
+
+use oa_testkit::{Reply, Request, Script};
+
 use crate::program::{Home, text};
+use crate::server::Server;
 
 #[test]
 fn sessions_are_listed_and_deleted() {
@@ -25,6 +30,46 @@ fn sessions_are_listed_and_deleted() {
     let output = home.run(&["sessions", "--delete", "trip"], "");
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("trip"), "{output:?}");
+}
+
+/// Another program continues the session while the model answers.
+#[test]
+fn unsaved_conversation_is_a_failure() {
+    let home = Arc::new(Home::new());
+    let other = Arc::clone(&home);
+    let reply = Reply::by(move |_: &Request| {
+        let output = other.run(&["chat", "--stand-in", "--session", "trip"], "Hello");
+        assert!(output.status.success(), "{output:?}");
+        Reply::text("an answer")
+    });
+    let server = Server::start(Script::new().models(["m"]).otherwise(reply));
+    let output = home.run(&["chat", "--session", "trip", "--base-url", &server.url()], "Hi");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(text(&output.stdout), "an answer\n");
+    let told = text(&output.stderr);
+    let why = "oa: the conversation could not be saved: session trip is at revision ";
+    assert!(told.starts_with(why) && told.lines().count() == 1, "{told}");
+}
+
+#[cfg(unix)]
+#[test]
+fn chat_says_once_that_it_is_not_saved() {
+    use crate::terminal::Terminal;
+
+    let home = Home::new();
+    let chat = ["chat", "--stand-in", "--session", "trip"];
+    let terminal = Terminal::start(&home, &chat);
+    terminal.wait_for_prompt();
+    assert!(home.run(&chat, "Hello").status.success());
+    // The prompt, the call and the answer cannot be saved.
+    terminal.type_keys("count these words\r");
+    terminal.wait_for("The tool says: 3 words");
+    terminal.wait_for_prompt();
+    let text = terminal.text();
+    assert_eq!(text.matches("the conversation could not be saved").count(), 1, "{text}");
+    // As it says, it can be loaded again.
+    terminal.type_keys("/load trip\r");
+    terminal.wait_for("Session trip, 2 messages.");
 }
 
 /// A person sees more than names.
