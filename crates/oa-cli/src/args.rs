@@ -79,12 +79,13 @@ Examples:
   echo \"Why is the sky blue?\" | oa chat > answer.md";
 
 const DOCTOR_EXAMPLES: &str = "\
-Exit status: 0 if all probes pass, 1 if one fails.
+Exit status: 0 if no probe fails, 1 if one does, or if the server cannot be examined.
 
 Examples:
   oa doctor --stand-in          see a report without a model server
   oa doctor --model qwen3:8b
   oa doctor --max-tokens 2000   for a model that thinks before it answers
+  oa doctor --time-limit 600    for a model that is slow, or not loaded yet
   oa doctor --json > report.json";
 
 const BATCH_EXAMPLES: &str = "\
@@ -297,6 +298,9 @@ pub(crate) struct DoctorArgs {
     /// Write a profile of the server and the model to a file, for programs that use open-agent.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) profile: Option<PathBuf>,
+    /// The longest time for each request, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) time_limit: u64,
     #[command(flatten)]
     pub(crate) settings: SettingArgs,
 }

@@ -1,8 +1,9 @@
 //! `oa doctor`.
 
 use std::fs::{self, OpenOptions};
-use std::io;
+use std::io::{self, IsTerminal, stdout};
 use std::path::Path;
+use std::time::Duration;
 
 use open_agent::{AgentOptions, Doctor, Probe, Verdict};
 
@@ -11,11 +12,15 @@ use crate::advice;
 use crate::agent::{self, Person};
 use crate::args::DoctorArgs;
 use crate::failure::{Failure, Result};
-use crate::output::{progress_bar, tell, write_line};
+use crate::output::{columns, progress_bar, tell, write_line};
 use crate::runtime::runtime;
 use crate::settings::Settings;
 #[cfg(feature = "serve")]
 use crate::stand_in;
+
+/// The limits of all requests together: this many times that of one, and at least this many seconds.
+const REQUESTS: u64 = 10;
+const SHORTEST: u64 = 600;
 
 /// Runs the command.
 pub(crate) fn run(args: &DoctorArgs, settings: &Settings) -> Result<()> {
@@ -57,6 +62,12 @@ fn stand_in(_: &Settings) -> Result<AgentOptions> {
     Err(Failure::usage(why).advise(&advice::no_server(None)))
 }
 
+/// Sets the limit of each request, in seconds, and with it that of all.
+fn limited(doctor: Doctor, seconds: u64) -> Doctor {
+    let all = Duration::from_secs(seconds.saturating_mul(REQUESTS).max(SHORTEST));
+    doctor.time_limit(Duration::from_secs(seconds)).total_time_limit(all)
+}
+
 async fn examine(args: &DoctorArgs, settings: &Settings) -> Result<()> {
     let options = if settings.is_on("stand_in") {
         tell(
@@ -66,7 +77,7 @@ async fn examine(args: &DoctorArgs, settings: &Settings) -> Result<()> {
     } else {
         agent::build(settings, Person::Nobody).await?.options
     };
-    let mut doctor = Doctor::new(&options)?;
+    let mut doctor = limited(Doctor::new(&options)?, args.time_limit);
     // The doctor leaves out the limit of the options: it has one of its own.
     if let Some(tokens) = settings.integer("max_tokens") {
         doctor = doctor.max_tokens(u32::try_from(tokens).unwrap_or(u32::MAX));
@@ -84,6 +95,8 @@ async fn examine(args: &DoctorArgs, settings: &Settings) -> Result<()> {
     let written = args.profile.as_ref().map(|path| report.profile.write(path));
     let text = if args.json {
         serde_json::to_string_pretty(&report).map_err(|error| Failure::new(error.to_string()))?
+    } else if stdout().is_terminal() {
+        open_agent::redact::printable(&report.table(columns())).into_owned()
     } else {
         open_agent::redact::printable(&report.to_string()).into_owned()
     };
@@ -93,5 +106,25 @@ async fn examine(args: &DoctorArgs, settings: &Settings) -> Result<()> {
     match report.verdict() {
         Verdict::Fail => Err(Failure::new("some probes failed: see above")),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_models_have_more_time_for_all_requests() {
+        let check = |seconds: u64, one: &str, all: &str| {
+            let options = AgentOptions::builder().model("m").build().unwrap();
+            let doctor = format!("{:?}", limited(Doctor::new(&options).unwrap(), seconds));
+            for limit in [format!(" time_limit: {one},"), format!(" total_time_limit: {all},")] {
+                assert!(doctor.contains(&limit), "{limit}: {doctor}");
+            }
+        };
+        check(1, "1s", "600s");
+        check(60, "60s", "600s");
+        check(900, "900s", "9000s");
+        check(u64::MAX, "18446744073709551615s", "18446744073709551615s");
     }
 }

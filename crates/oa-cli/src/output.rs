@@ -12,6 +12,9 @@ use crate::settings::Settings;
 /// The character with which editors and shells on Windows begin a text.
 pub(crate) const BYTE_ORDER_MARK: &str = "\u{feff}";
 
+/// The size of a terminal that does not report one.
+const SIZE: (usize, usize) = (80, 24);
+
 /// Returns true if output has styles.
 pub(crate) fn has_styles(settings: &Settings, is_terminal: bool) -> bool {
     match settings.text("color") {
@@ -19,6 +22,18 @@ pub(crate) fn has_styles(settings: &Settings, is_terminal: bool) -> bool {
         Some("never") => false,
         _ => is_terminal && !environment::wants_no_color(),
     }
+}
+
+/// Returns the columns and rows of the terminal.
+pub(crate) fn size() -> (usize, usize) {
+    crossterm::terminal::size().map_or(SIZE, |(width, height)| {
+        if width == 0 || height == 0 { SIZE } else { (width.into(), height.into()) }
+    })
+}
+
+/// Returns the number of usable columns. The last one stays free, because terminals wrap after it in different ways.
+pub(crate) fn columns() -> usize {
+    size().0.saturating_sub(1).max(1)
 }
 
 /// Writes text and a line break to standard output.

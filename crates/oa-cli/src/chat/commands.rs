@@ -8,9 +8,11 @@ use tokio::runtime::Runtime;
 use super::command::{COMMANDS, Command, KEYS};
 use super::conversation::{Conversation, client};
 use super::history::{beginning, last_prompt, overview};
-use super::terminal::{Terminal, columns};
+use super::terminal::Terminal;
+use super::view::one_line;
 use crate::failure::{Failure, Result};
 use crate::figure::{counted, grouped};
+use crate::output::columns;
 use crate::places;
 use crate::sessions::Sessions;
 

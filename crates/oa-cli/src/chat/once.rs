@@ -18,7 +18,7 @@ use super::view::{View, call_text, failed_text, remark, result_text};
 use crate::agent::Person;
 use crate::args::ChatArgs;
 use crate::failure::{Failure, Result};
-use crate::output::{BYTE_ORDER_MARK, has_styles, tell};
+use crate::output::{BYTE_ORDER_MARK, columns, has_styles, tell};
 use crate::runtime::Interrupts;
 use crate::settings::Settings;
 
@@ -219,8 +219,7 @@ struct Rendered {
 
 impl Rendered {
     fn new(has_styles: bool) -> Self {
-        let width = crossterm::terminal::size().map_or(80, |(width, _)| usize::from(width));
-        Self { view: View::new(width.saturating_sub(1)), has_styles }
+        Self { view: View::new(columns()), has_styles }
     }
 
     fn print(&mut self) -> Result<()> {

@@ -5,7 +5,6 @@ use std::io::{Write, stdout};
 use std::pin::pin;
 use std::time::Duration;
 
-use crossterm::terminal;
 use oa_markdown::{Color, Line, Span, Style, wrap};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
@@ -17,14 +16,12 @@ use super::prompt::SIGN;
 use super::screen::Screen;
 use crate::failure::Result;
 use crate::figure::{seconds, spinner};
-use crate::output::write_line;
+use crate::output::{columns, size, write_line};
 
 /// The interval at which the screen is redrawn without an event.
 pub(super) const TICK: Duration = Duration::from_millis(100);
 /// The longest wait without a status line.
 const QUICK: Duration = Duration::from_millis(100);
-/// The size of a terminal that does not report one.
-const SIZE: (usize, usize) = (80, 24);
 /// The maximum number of lines that wait for the next prompts.
 const AHEAD: usize = 64;
 
@@ -192,17 +189,6 @@ fn prompt_lines(prompt: &str) -> Vec<Line> {
     let first = [Span::new(SIGN, Style::PLAIN.color(Color::Green))];
     let next = [Span::new("  ", Style::PLAIN)];
     wrap(&[Span::new(prompt, Style::PLAIN)], &first, &next, columns())
-}
-
-/// Returns the number of usable columns.
-pub(super) fn columns() -> usize {
-    size().0.saturating_sub(1).max(1)
-}
-
-pub(super) fn size() -> (usize, usize) {
-    terminal::size().map_or(SIZE, |(width, height)| {
-        if width == 0 || height == 0 { SIZE } else { (width.into(), height.into()) }
-    })
 }
 
 pub(super) fn write(out: &str) -> Result<()> {

@@ -21,10 +21,11 @@ use super::history;
 use super::keyboard::RawMode;
 use super::keys::Keys;
 use super::prompt::SIGN;
-use super::terminal::{TICK, Terminal, size, write};
+use super::terminal::{TICK, Terminal, write};
 use super::view::View;
 use crate::advice::GONE;
 use crate::failure::{Result, with_causes};
+use crate::output::size;
 
 /// The number of events that may wait for the screen.
 const EVENTS: usize = 64;

@@ -103,6 +103,30 @@ fn answers_fit_narrow_and_wide_terminals() {
 }
 
 #[test]
+fn terminals_without_a_size_have_the_usual_one() {
+    let (home, server) = (Home::new(), server());
+    let arguments = ["chat", "--base-url", &server.url(), "table"];
+    let mut terminal = Terminal::start_sized(&home, &arguments, 0, 0);
+    assert!(terminal.wait_for_end().success());
+    terminal.wait_for("Kiwi  │");
+}
+
+#[test]
+fn report_of_the_doctor_fits_the_terminal() {
+    let (home, server) = (Home::new(), server());
+    let arguments = ["doctor", "--base-url", &server.url()];
+    let mut terminal = Terminal::start_sized(&home, &arguments, 100, 70);
+    terminal.wait_for_end();
+    let text = terminal.text();
+    assert!(text.contains("\nbad request  "), "{text}");
+    // A row that the terminal wraps would go on below its name.
+    for row in text.lines().skip(1).filter(|row| !row.is_empty() && !row.starts_with("oa: ")) {
+        let is_row = row.starts_with("    ") || row.contains("  ") || row.ends_with(" unknown");
+        assert!(is_row, "{row:?} in\n{text}");
+    }
+}
+
+#[test]
 fn tables_are_aligned_and_lines_stay() {
     let (home, server) = (Home::new(), server());
     let terminal = Terminal::start(&home, &["chat", "--base-url", &server.url()]);

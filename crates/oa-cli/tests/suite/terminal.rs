@@ -66,6 +66,8 @@ impl Terminal {
             .spawn(pts)
             .expect("the program starts");
         let pty = Arc::new(pty);
+        // A terminal without a size, such as one of a build server, is shown in the usual one.
+        let (rows, columns) = if rows == 0 { (24, 80) } else { (rows, columns) };
         let screen = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 2_000)));
         let written = Arc::new(Mutex::new(Vec::new()));
         let (reads, shows, keeps) = (Arc::clone(&pty), Arc::clone(&screen), Arc::clone(&written));
