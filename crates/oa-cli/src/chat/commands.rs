@@ -1,6 +1,6 @@
 //! The implementation of the commands.
 
-use oa_markdown::{Line, Span, Style, excerpt, wrap};
+use oa_markdown::{Line, Span, Style, wrap};
 use open_agent::session::{ErrorKind, NewSession, SavedSession, SessionId, Timestamp};
 use open_agent::{Doctor, Message, Probe, estimate_tokens, list_models};
 use tokio::runtime::Runtime;
@@ -265,7 +265,8 @@ impl Conversation {
         let tools = self.client.options().next_tools();
         let lines = tools.iter().flat_map(|tool| {
             let kind = tool.category().unwrap_or("other");
-            let about = format!("  {kind}  {}", excerpt(tool.description(), ABOUT));
+            // The descriptions of MCP servers often have several lines.
+            let about = format!("  {kind}  {}", one_line(tool.description(), ABOUT));
             let name = Span::visible(tool.name(), Style::PLAIN.bold());
             wrap(&[name, Span::visible(&about, Style::DIMMED)], &[], &indent, columns())
         });
@@ -278,6 +279,9 @@ impl Conversation {
             return Ok(Remark::Text(format!("The model is {current}, the only one.")));
         }
         let models = list_models(self.client.options()).await?;
+        if models.is_empty() {
+            return Ok(Remark::Text("The server lists no models.".to_owned()));
+        }
         let row = |model: &String| {
             let (sign, style) =
                 if model == current { ("* ", Style::PLAIN.bold()) } else { ("  ", Style::PLAIN) };

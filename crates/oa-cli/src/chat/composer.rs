@@ -1,10 +1,12 @@
 //! The line that is typed while the model works.
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use oa_markdown::{Line, Style, floor_char_boundary};
+use oa_markdown::{Line, Span, Style, floor_char_boundary};
 use reedline::LineBuffer;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
+
+use super::view::typed;
 
 /// A line that is being typed, shown as one row, however long the text is.
 #[derive(Debug, Default)]
@@ -16,6 +18,8 @@ pub struct Composer {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Input {
+    /// The text has become too long, and its end was left out.
+    Cut,
     /// The text may have changed.
     Edited,
     /// Ctrl-D without text.
@@ -30,16 +34,15 @@ pub enum Input {
 
 /// The longest text, in bytes.
 const LONGEST: usize = 64 * 1024;
+/// The hint about a text that was cut.
+pub(super) const CUT: &str = "the end of the text was left out: at most 64 KiB fit here";
 
 impl Composer {
     /// Handles a terminal event.
     pub fn on(&mut self, event: &Event) -> Input {
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => self.key(*key),
-            Event::Paste(text) => {
-                self.insert(&text.replace("\r\n", "\n").replace('\r', "\n"));
-                Input::Edited
-            }
+            Event::Paste(text) => self.insert(&text.replace("\r\n", "\n").replace('\r', "\n")),
             Event::Resize(columns, rows) => Input::Resize((*columns).into(), (*rows).into()),
             _ => Input::Edited,
         }
@@ -47,15 +50,18 @@ impl Composer {
 
     fn key(&mut self, key: KeyEvent) -> Input {
         let buffer = &mut self.buffer;
-        let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
-        let is_alt = key.modifiers.contains(KeyModifiers::ALT);
+        let (control, alt) = (KeyModifiers::CONTROL, KeyModifiers::ALT);
+        // Both together are AltGr, which makes characters such as `@`.
+        let is_alt_gr = key.modifiers.contains(control | alt);
+        let is_control = key.modifiers.contains(control) && !is_alt_gr;
+        let is_alt = key.modifiers.contains(alt) && !is_alt_gr;
         match key.code {
             KeyCode::Char('c') if is_control => return Input::Interrupt,
             KeyCode::Char('d') if is_control && buffer.is_empty() => return Input::Ended,
             KeyCode::Enter if is_alt || key.modifiers.contains(KeyModifiers::SHIFT) => {
-                self.insert("\n");
+                return self.insert("\n");
             }
-            KeyCode::Char('j') if is_control => self.insert("\n"),
+            KeyCode::Char('j') if is_control => return self.insert("\n"),
             KeyCode::Enter => return Input::Sent(self.take()),
             KeyCode::Backspace if is_alt || is_control => buffer.delete_word_left(),
             KeyCode::Backspace => buffer.delete_left_grapheme(),
@@ -77,15 +83,17 @@ impl Composer {
                 _ => {}
             },
             KeyCode::Char(_) if is_alt => {}
-            KeyCode::Char(c) => self.insert(c.encode_utf8(&mut [0; 4])),
+            KeyCode::Char(c) => return self.insert(c.encode_utf8(&mut [0; 4])),
             _ => {}
         }
         Input::Edited
     }
 
-    fn insert(&mut self, text: &str) {
+    fn insert(&mut self, text: &str) -> Input {
         let room = LONGEST.saturating_sub(self.buffer.len());
-        self.buffer.insert_str(&text[..floor_char_boundary(text, room)]);
+        let end = floor_char_boundary(text, room);
+        self.buffer.insert_str(&text[..end]);
+        if end < text.len() { Input::Cut } else { Input::Edited }
     }
 
     /// Puts back a text.
@@ -107,8 +115,8 @@ impl Composer {
     pub fn row(&self, sign: &str, width: usize) -> (Line, usize) {
         let text = self.buffer.get_buffer();
         let (before, after) = text.split_at(self.buffer.insertion_point());
-        let shown = |text: &str| open_agent::redact::visible(&text.replace('\n', "⏎")).into_owned();
-        let (before, after) = (shown(before), shown(after));
+        let (before, after) = (typed(before, Style::PLAIN), typed(after, Style::PLAIN));
+        let before = before.text;
         let room = width.saturating_sub(sign.width() + 1).max(1);
         // Whole graphemes only: a wide one that does not fit is left out.
         // The end of the text before the cursor, and as much as fits after it.
@@ -120,9 +128,11 @@ impl Composer {
             }
             (begin, columns) = (at, columns + grapheme.width());
         }
-        let behind = Line::default().and(&after, Style::PLAIN).cut(room - columns.min(room));
-        let mut line = Line::new(sign, Style::PLAIN.bold()).and(&before[begin..], Style::PLAIN);
-        line.spans.extend(behind.spans);
+        let mut behind = Line::default();
+        behind.spans.push(after);
+        let mut line = Line::new(sign, Style::PLAIN.bold());
+        line.spans.push(Span::new(&before[begin..], Style::PLAIN));
+        line.spans.extend(behind.cut(room - columns.min(room)).spans);
         (line, sign.width() + columns)
     }
 }
@@ -167,6 +177,30 @@ mod tests {
         assert_eq!(composer.take(), "");
     }
 
+    /// On Windows, AltGr arrives as Ctrl and Alt.
+    #[test]
+    fn alt_gr_makes_characters() {
+        let keys = ['@', 'c', 'd', '\u{20ac}'];
+        let alt_gr = KeyModifiers::CONTROL | KeyModifiers::ALT;
+        let mut composer = Composer::default();
+        for key in keys {
+            let key = Event::Key(KeyEvent::new(KeyCode::Char(key), alt_gr));
+            assert_eq!(composer.on(&key), Input::Edited);
+        }
+        assert_eq!(composer.take(), "@cd\u{20ac}");
+    }
+
+    #[test]
+    fn text_is_shown_as_it_was_typed() {
+        let mut composer = Composer::default();
+        // An ideographic space, an emoji and its selector, a joiner of Persian, and a tab.
+        composer.on(&Event::Paste(
+            "東京\u{3000}\u{2764}\u{fe0f} \u{645}\u{6cc}\u{200c}\u{62e}\tx".to_owned(),
+        ));
+        let shown = "> 東京\u{3000}\u{2764}\u{fe0f} \u{645}\u{6cc}\u{200c}\u{62e}    x";
+        assert_eq!(composer.row("> ", 40).0.plain(), shown);
+    }
+
     #[test]
     fn a_paste_with_line_breaks_is_not_sent() {
         let mut composer = Composer::default();
@@ -189,7 +223,11 @@ mod tests {
     #[test]
     fn text_is_bounded() {
         let mut composer = Composer::default();
-        composer.on(&Event::Paste("ä".repeat(LONGEST)));
+        assert_eq!(composer.on(&Event::Paste("ä".repeat(LONGEST / 2))), Input::Edited);
+        // Nothing is left out without a word.
+        assert_eq!(composer.on(&Event::Key(key(KeyCode::Char('x')))), Input::Cut);
+        assert_eq!(composer.take().len(), LONGEST);
+        assert_eq!(composer.on(&Event::Paste("ä".repeat(LONGEST))), Input::Cut);
         assert_eq!(composer.take().len(), LONGEST);
     }
 }

@@ -1,9 +1,9 @@
 //! Overviews of conversations.
 
-use oa_markdown::{Line, Span, Style, excerpt, wrap};
+use oa_markdown::{Line, Span, Style, wrap};
 use open_agent::{ContentBlock, FinishReason, Message, MessageRole};
 
-use super::view::{call_text, result_text};
+use super::view::{call_text, one_line, result_text};
 
 /// The indent of continuation lines.
 const INDENT: &str = "    ";
@@ -22,17 +22,20 @@ pub(super) fn overview(messages: &[Message], width: usize) -> Vec<Line> {
             _ => "  ",
         };
         for block in &message.content {
-            let text = match block {
-                ContentBlock::Text(text) => text.text.clone(),
-                ContentBlock::ToolUse(call) => call_text(&call.name, &call.input),
-                ContentBlock::ToolResult(result) => result_text(&result.content),
-                ContentBlock::Image(_) => "[image]".to_owned(),
-                _ => continue,
-            };
             let is_dim = !matches!(message.role, MessageRole::User | MessageRole::Assistant);
             let style = if is_dim { Style::DIMMED } else { Style::PLAIN };
+            let text = match block {
+                ContentBlock::Text(text) => Span::new(&beginning(&text.text), style),
+                ContentBlock::ToolUse(call) => {
+                    Span::visible(&beginning(&call_text(&call.name, &call.input)), style)
+                }
+                ContentBlock::ToolResult(result) => {
+                    Span::visible(&result_text(&result.content), style)
+                }
+                ContentBlock::Image(_) => Span::new("[image]", style),
+                _ => continue,
+            };
             let (first, next) = (Span::visible(sign, Style::DIMMED), Span::visible(INDENT, style));
-            let text = Span::visible(&beginning(&text), style);
             lines.extend(wrap(&[text], &[first], &[next], width));
         }
     }
@@ -41,7 +44,7 @@ pub(super) fn overview(messages: &[Message], width: usize) -> Vec<Line> {
 
 /// Returns the beginning of a text, on one line.
 pub(super) fn beginning(text: &str) -> String {
-    excerpt(&text.split_whitespace().collect::<Vec<_>>().join(" "), LONGEST).into_owned()
+    one_line(text, LONGEST)
 }
 
 /// Returns the index of the last prompt. A message that was sent while tools ran belongs to the turn of its prompt.
@@ -66,4 +69,17 @@ pub(super) fn why_it_ended(reason: &FinishReason) -> Option<&'static str> {
         FinishReason::Unspecified => "the server did not say that the answer is complete",
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_shown_as_they_were_typed() {
+        // An emoji with its selector, and a joiner of Persian.
+        let said = "\u{2764}\u{fe0f} \u{645}\u{6cc}\u{200c}\u{62e}";
+        let lines = overview(&[Message::user(said)], 40);
+        assert_eq!(lines[0].plain(), format!("› {said}"));
+    }
 }

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use super::conversation::Conversation;
 use super::history;
 use super::turn::{Begin, TurnUpdate, drive};
-use super::view::{View, call_text, failed_text, remark, result_text};
+use super::view::{View, call_text, denied_text, failed_text, remark, result_text};
 use crate::agent::Person;
 use crate::args::ChatArgs;
 use crate::failure::{Failure, Result};
@@ -196,7 +196,7 @@ impl Answer for Plain {
             AgentEvent::CallDenied(denied) => {
                 self.ended.insert(denied.call_id.clone());
                 let call = call_text(&denied.tool_name, &denied.input);
-                tell(&visible(&format!("✗ {call} denied: {}", denied.reason)));
+                tell(&visible(&format!("✗ {call} {}", denied_text(&denied.reason))));
             }
             event => remark(event).iter().for_each(|remark| tell(&visible(remark))),
         }

@@ -8,12 +8,13 @@ use std::time::Duration;
 use oa_markdown::{Color, Line, Span, Style, wrap};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
-use super::composer::{Composer, Input};
+use super::composer::{CUT, Composer, Input};
 use super::keyboard::RawMode;
 use super::keys::Keys;
 use super::person::Questions;
 use super::prompt::SIGN;
 use super::screen::Screen;
+use super::view::typed;
 use crate::failure::Result;
 use crate::figure::{seconds, spinner};
 use crate::output::{columns, size, write_line};
@@ -88,8 +89,8 @@ impl Terminal {
     /// Returns the rows of the waiting lines.
     pub(super) fn rows_ahead(&self) -> Vec<Line> {
         let row = |line: &String| {
-            let line = line.replace('\n', "⏎");
-            let row = Line::new("» ", Style::DIMMED).and(&line, Style::DIMMED);
+            let mut row = Line::new("» ", Style::DIMMED);
+            row.spans.push(typed(line, Style::DIMMED));
             row.and("  (waits for its turn)", Style::DIMMED).cut(self.screen.columns())
         };
         self.ahead.iter().map(row).collect()
@@ -148,6 +149,7 @@ impl Terminal {
                     Input::Interrupt => break None,
                     Input::Resize(width, height) => write(&self.screen.resize(width, height))?,
                     Input::Sent(line) => self.send_ahead(line),
+                    Input::Cut => self.hint = Some(CUT.to_owned()),
                     Input::Edited | Input::Ended => self.hint = None,
                 },
                 _ = tick.tick() => {}

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::command::{Command, Entered, parse};
-use super::composer::Input;
+use super::composer::{CUT, Input};
 use super::conversation::Conversation;
 use super::history;
 use super::keyboard::RawMode;
@@ -160,6 +160,7 @@ impl Terminal {
 
     fn on_key(&mut self, key: Event, view: &mut View, handles: &Handles) -> Result<()> {
         match self.composer.on(&key) {
+            Input::Cut => self.hint = Some(CUT.to_owned()),
             Input::Edited => self.hint = None,
             Input::Ended if view.is_asking() => {}
             Input::Ended => {
@@ -270,9 +271,9 @@ pub(super) async fn drive(
         }
     };
     let mut following = saved.follow(client);
+    let mut unsaved = None;
     let outcome = loop {
         let told = match following.next_event().await {
-    let mut unsaved = None;
             Ok(Some(event)) => TurnUpdate::Event(event),
             Ok(None) => break Ok(()),
             Err(FollowError::Conversation(error)) => break Err(error),

@@ -4,7 +4,9 @@ mod call;
 mod nested;
 mod text;
 
-pub(super) use self::text::{call_text, failed_text, remark, result_text};
+pub(super) use self::text::{
+    call_text, denied_text, failed_text, one_line, remark, result_text, typed,
+};
 
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
@@ -100,7 +102,7 @@ impl View {
             AgentEvent::CallDenied(denied) => {
                 self.question = None;
                 let row = CallRow::new(&denied.call_id, &denied.tool_name, &denied.input, now);
-                self.end_call(&row, Mark::Failed, &format!("denied: {}", denied.reason), None);
+                self.end_call(&row, Mark::Failed, &denied_text(&denied.reason), None);
             }
             AgentEvent::Nested(nested) => {
                 let lines = match self.calls.iter_mut().find(|row| row.id == nested.call_id) {
@@ -273,11 +275,11 @@ impl View {
         self.wants_gap = true;
     }
 
-    /// Adds a permanent remark.
+    /// Adds a permanent remark, which may have several lines.
     pub fn note(&mut self, text: &str, style: Style) {
         self.end_part();
         self.gap();
-        for line in wrap(&[Span::visible(text, style)], &[], &[], self.width) {
+        for line in wrap(&[Span::new(text.trim_end(), style)], &[], &[], self.width) {
             self.stay(line);
         }
         self.wants_gap = true;
@@ -329,7 +331,7 @@ impl View {
         }
         self.gap();
         let [question] = yellow(&self.last_row);
-        let spans = [question, Span::visible(answer, Style::PLAIN.bold())];
+        let spans = [question, typed(answer, Style::PLAIN.bold())];
         for line in wrap(&spans, &[], &[], self.width) {
             self.stay(line);
         }
@@ -431,8 +433,8 @@ impl View {
         }
         rows.extend(self.calls.iter().map(|row| row.line(now).cut(self.width)));
         for text in &self.steered {
-            let text = excerpt(text, STEERED).replace('\n', "⏎");
-            let line = Line::new("» ", Style::DIMMED).and(&text, Style::DIMMED);
+            let mut line = Line::new("» ", Style::DIMMED);
+            line.spans.push(typed(&excerpt(text, STEERED), Style::DIMMED));
             rows.push(line.and("  (waits for the next step)", Style::DIMMED).cut(self.width));
         }
         let status = if self.calls.is_empty() { &*self.doing } else { "running tools" };

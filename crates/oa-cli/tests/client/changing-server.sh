@@ -8,7 +8,7 @@ while read -r line; do
     *'"method":"initialize"'*)
       say "\"id\":$id,\"result\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{\"tools\":{\"listChanged\":true}},\"serverInfo\":{\"name\":\"changing\",\"version\":\"1\"}}" ;;
     *'"method":"tools/list"'*)
-      say "\"id\":$id,\"result\":{\"tools\":[{\"name\":\"$name\",\"inputSchema\":{\"type\":\"object\"}}]}" ;;
+      say "\"id\":$id,\"result\":{\"tools\":[{\"name\":\"$name\",\"description\":\"Reads.\\n\\nArgs:\\n  none\",\"inputSchema\":{\"type\":\"object\"}}]}" ;;
     *'"method":"tools/call"'*"\"name\":\"$name\""*)
       said="said by $name"
       if [ "$name" = read_file ]; then

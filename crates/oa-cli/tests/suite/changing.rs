@@ -134,7 +134,8 @@ fn tools_command_lists_the_next_request() {
     let home = Home::new();
     let terminal = chat_with_server(&home);
     terminal.type_keys("/tools\r");
-    terminal.wait_for("shelf__read_file");
+    // Its description has several lines.
+    terminal.wait_for("shelf__read_file  mcp  Reads. Args: none\n");
     terminal.wait_for_prompt();
     use_the_old_tool(&terminal);
     // The list is read again after a moment of quiet.

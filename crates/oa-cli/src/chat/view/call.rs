@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use oa_markdown::{Color, Line, Style, excerpt};
+use oa_markdown::{Color, Line, Style};
 use open_agent::{Progress, Value};
 
 use super::nested::Inner;
-use super::text::call_text;
+use super::text::{call_text, one_line};
 use crate::figure::{percent, seconds, spinner};
 
 /// The row of a running call.
@@ -50,11 +50,11 @@ impl CallRow {
                 _ => rest.push_str(&format!("  {}", progress.done)),
             }
             if let Some(message) = &progress.message {
-                rest.push_str(&format!("  {}", excerpt(message, REMARK)));
+                rest.push_str(&format!("  {}", one_line(message, REMARK)));
             }
         }
         if let Some(doing) = self.inner.doing().or(self.doing.as_deref()) {
-            rest.push_str(&format!("  {}", excerpt(doing, REMARK)));
+            rest.push_str(&format!("  {}", one_line(doing, REMARK)));
         }
         line.and(&rest, Style::DIMMED).and("  ", Style::PLAIN).and(&self.call, Style::PLAIN)
     }

@@ -3,7 +3,7 @@
 use oa_markdown::{Color, Line, Style};
 use open_agent::{AgentEvent, ContentBlock, NestedEvent, ToolEvent};
 
-use super::text::{call_text, result_text};
+use super::text::{call_text, denied_text, result_text};
 
 /// The work of a sub-agent: its current activity as text, and its calls as lines.
 #[derive(Debug, Default)]
@@ -51,8 +51,7 @@ impl Inner {
             }
             AgentEvent::CallDenied(denied) => {
                 let call = called(&denied.tool_name, &denied.input);
-                let why = format!("denied: {}", denied.reason);
-                return vec![line("✗ ", Color::Red, &call, &why)];
+                return vec![line("✗ ", Color::Red, &call, &denied_text(&denied.reason))];
             }
             AgentEvent::Tool(ToolEvent::CallStart(start)) => {
                 self.doing = Some(called(&start.tool_name, &start.input));

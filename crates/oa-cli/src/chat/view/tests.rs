@@ -139,6 +139,40 @@ fn long_questions_are_shown_in_full() {
 }
 
 #[test]
+fn remarks_may_have_several_lines() {
+    let tool = |data: open_agent::Value| event(json!({"type": "tool", "data": data}));
+    let log = json!({"type": "tool_log", "call_id": "c1", "tool_name": "count", "level": "info", "message": "one\n\ttwo\n"});
+    assert_eq!(lines(&[tool(log)]), ["count: one", "    two"]);
+    let mut view = View::new(60);
+    view.push(&start(), SECOND);
+    let status =
+        json!({"type": "tool_status", "call_id": "c1", "tool_name": "count", "status": "one\ntwo"});
+    view.push(&tool(status), SECOND);
+    assert!(view.rows(SECOND)[0].plain().contains("one two"), "{:?}", view.rows(SECOND));
+    view.push(
+        &event(json!({"type": "call_denied", "data": {
+            "call_id": "c1", "tool_name": "count", "input": {}, "reason": "not\nnow"
+        }})),
+        SECOND,
+    );
+    assert_eq!(view.take_lines()[1].plain(), "  → denied: not now");
+}
+
+/// Characters that languages and emoji need are escaped only in calls.
+#[test]
+fn messages_are_shown_as_they_were_typed() {
+    let said = "東京\u{3000}\u{2764}\u{fe0f} \u{645}\u{6cc}\u{200c}\u{62e}";
+    let mut view = View::new(60);
+    view.steer(said);
+    assert!(view.rows(SECOND)[0].plain().starts_with(&format!("» {said}  (waits")));
+    view.ask("remove({})? [y]es, [n]o: ".to_owned());
+    view.answer(&format!("n {said}"));
+    assert!(view.take_lines()[0].plain().ends_with(&format!(": n {said}")));
+    view.note(&format!("» {said}"), Style::DIMMED);
+    assert_eq!(view.take_lines()[1].plain(), format!("» {said}"));
+}
+
+#[test]
 fn steered_messages_wait_for_the_next_step() {
     let mut view = View::new(60);
     view.steer("shorter");

@@ -1,6 +1,6 @@
 //! Calls, results and remarks as one line.
 
-use oa_markdown::excerpt;
+use oa_markdown::{Span, Style, excerpt};
 use open_agent::{AgentEvent, ToolUseError, Value};
 
 /// The maximum number of characters of one argument, of all arguments, and of a result.
@@ -30,8 +30,24 @@ pub(crate) fn result_text(result: &Value) -> String {
             None => other.to_string(),
         },
     };
-    let text: Vec<_> = text.split_whitespace().take(RESULT).collect();
-    excerpt(&text.join(" "), RESULT).into_owned()
+    one_line(&text, RESULT)
+}
+
+/// Returns the reason of a denied call on one line.
+pub(crate) fn denied_text(reason: &str) -> String {
+    format!("denied: {}", one_line(reason, RESULT))
+}
+
+/// Returns the beginning of a text on one line.
+pub(crate) fn one_line(text: &str, characters: usize) -> String {
+    let words: Vec<_> = text.split_whitespace().take(characters).collect();
+    excerpt(&words.join(" "), characters).into_owned()
+}
+
+/// Returns the user's own text on one line: line breaks show as `⏎`, and everything else as it was typed. Only in
+/// calls are characters escaped that languages and emoji need, such as joiners.
+pub(crate) fn typed(text: &str, style: Style) -> Span {
+    Span::new(&text.replace('\n', "⏎"), style)
 }
 
 /// Returns a call that could not be read, and why.
