@@ -4,7 +4,8 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName};
 use subtle::ConstantTimeEq as _;
 
-/// Returns true if a request carries this bearer token.
+/// Returns true if a request carries this bearer token. White space around the token is ignored, as around the value of
+/// a header: a token from a file may end with a line break. No request carries an empty token.
 ///
 /// Tokens of equal length are compared in constant time, so that a token cannot be guessed byte by byte.
 #[must_use]
@@ -13,7 +14,9 @@ pub fn has_token(headers: &HeaderMap, token: &str) -> bool {
         let (scheme, given) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then_some(given.trim())
     });
-    given.is_some_and(|given| bool::from(given.as_bytes().ct_eq(token.as_bytes())))
+    given.is_some_and(|given| {
+        !given.is_empty() && bool::from(given.as_bytes().ct_eq(token.trim().as_bytes()))
+    })
 }
 
 /// Returns the value of a header that occurs exactly once. Of a header that occurs twice, a proxy in front may have

@@ -105,3 +105,26 @@ fn bearer_token_must_match_exactly() {
     assert_eq!(access.check(&request("GET", &twice)), Err(Denial::Token));
     assert!(!format!("{access:?}").contains("sk-"), "{access:?}");
 }
+
+/// No header can carry the line break.
+#[test]
+fn token_may_come_from_a_file() {
+    let mut access = Access::new();
+    access.set_token(" sk-0123456789\r\n");
+    let with = |value| access.check(&request("GET", &[("authorization", value)]));
+    assert_eq!(with("Bearer sk-0123456789"), Ok(()));
+    assert_eq!(with("Bearer sk-012345678"), Err(Denial::Token));
+}
+
+/// Such as that of a variable that is not set.
+#[test]
+fn no_request_carries_an_empty_token() {
+    for token in ["", "\n"] {
+        let mut access = Access::new();
+        access.set_token(token);
+        for value in ["Bearer ", "Bearer  ", "Bearer", "Bearer x", ""] {
+            let request = request("GET", &[("authorization", value)]);
+            assert_eq!(access.check(&request), Err(Denial::Token), "{value:?}");
+        }
+    }
+}
