@@ -54,11 +54,24 @@ pub(crate) fn client_tool(declared: &Value) -> Option<FnTool> {
     Some(tool(name, description).schema(schema).external())
 }
 
-/// Returns a note for the model in place of an attachment that it cannot see, on a line of its own.
-pub(crate) fn unseen(name: Option<&str>, kind: &str) -> TextBlock {
-    let name = name.unwrap_or("a file");
-    let kind = if kind.is_empty() { String::new() } else { format!(" ({kind})") };
+/// Returns a note for the model in place of a part of a message that it cannot see, on a line of its own.
+pub(crate) fn unseen(part: &Value) -> TextBlock {
+    let word = |value: &Value| value.as_str().filter(|word| !word.is_empty()).map(str::to_owned);
+    let name = word(&part["filename"]).or_else(|| word(&part["file"]["filename"]));
+    let name = name.unwrap_or_else(|| "a file".to_owned());
+    let kinds = [&part["source"]["mimeType"], &part["mimeType"], &part["mediaType"], &part["type"]];
+    let kind =
+        kinds.into_iter().find_map(word).map_or_else(String::new, |kind| format!(" ({kind})"));
     TextBlock::new(format!("[{name}{kind} was attached, and cannot be shown]\n"))
+}
+
+/// Returns the parts of a tool's result as text: a model gets results as text.
+pub(crate) fn result_text(parts: &[Value]) -> String {
+    let text = |part: &Value| match part["text"].as_str() {
+        Some(text) => Some(text.to_owned()),
+        None => part.is_object().then(|| unseen(part).text),
+    };
+    parts.iter().filter_map(text).collect()
 }
 
 const NO: &str = "the user said no";

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::body::{self, Arguments};
 use crate::error::Refusal;
-use crate::front::{Answers, Approval, ClientResult, FrontTurn, client_tool, unseen};
+use crate::front::{Answers, Approval, ClientResult, FrontTurn, client_tool, result_text, unseen};
 use crate::limits::ServeLimits;
 
 /// The longest id of a thread or a run, in bytes.
@@ -188,7 +188,7 @@ fn push(
                 return Err(Refusal::bad_request("a tool message has no toolCallId"));
             };
             let content = match &message.content {
-                Value::Array(_) => Value::String(text(&message.content)),
+                Value::Array(parts) => Value::String(result_text(parts)),
                 content => content.clone(),
             };
             let is_error = !message.error.is_null();
@@ -211,16 +211,9 @@ fn content(content: &Value) -> Vec<ContentBlock> {
         Value::Array(parts) => {
             let block = |part: &Value| match part["text"].as_str() {
                 Some(part) => text(part),
-                None if part.is_object() => Some(image(part).map_or_else(
-                    || {
-                        unseen(
-                            part["filename"].as_str(),
-                            part["mimeType"].as_str().unwrap_or_default(),
-                        )
-                        .into()
-                    },
-                    ContentBlock::from,
-                )),
+                None if part.is_object() => {
+                    Some(image(part).map_or_else(|| unseen(part).into(), ContentBlock::from))
+                }
                 None => None,
             };
             parts.iter().filter_map(block).collect()
@@ -233,6 +226,11 @@ fn content(content: &Value) -> Vec<ContentBlock> {
 fn image(part: &Value) -> Option<ImageBlock> {
     let source = if part["source"].is_object() { &part["source"] } else { part };
     let word = |name: &str| source[name].as_str();
+    // A URL may also be that of a document or a recording.
+    let is_image = word("mimeType").map(|kind| kind.starts_with("image/"));
+    if !is_image.unwrap_or_else(|| part["type"] == "image") {
+        return None;
+    }
     let url = word("url").or_else(|| word("value").filter(|_| source["type"] == "url"));
     let data = word("data").or_else(|| word("value").filter(|_| source["type"] == "data"));
     match (url, data) {
@@ -240,11 +238,6 @@ fn image(part: &Value) -> Option<ImageBlock> {
         (None, Some(data)) => ImageBlock::from_base64(data, word("mimeType")?).ok(),
         (None, None) => None,
     }
-}
-
-fn text(content: &Value) -> String {
-    let parts = content.as_array().into_iter().flatten();
-    parts.filter_map(|part| part["text"].as_str()).collect()
 }
 
 #[cfg(test)]

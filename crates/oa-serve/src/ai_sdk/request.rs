@@ -230,7 +230,7 @@ fn user_content(parts: &[Value]) -> Vec<ContentBlock> {
         {
             return Some(image.into());
         }
-        Some(unseen(part["filename"].as_str(), kind).into())
+        Some(unseen(part).into())
     };
     parts.iter().filter_map(block).collect()
 }

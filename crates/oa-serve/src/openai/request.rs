@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::body::{self, Arguments};
 use crate::error::Refusal;
-use crate::front::{ClientResult, FrontTurn, client_tool, unseen};
+use crate::front::{ClientResult, FrontTurn, client_tool, result_text, unseen};
 use crate::limits::ServeLimits;
 use crate::openai::sampling::Sampling;
 
@@ -171,7 +171,11 @@ fn read_message(
             let Some(id) = message.tool_call_id else {
                 return Err(Refusal::bad_request("a tool message has no tool_call_id"));
             };
-            Some(Message::tool(ToolResultBlock::new(id, text(&message.content).into())))
+            let content = match &message.content {
+                Value::Array(parts) => result_text(parts),
+                content => text(content),
+            };
+            Some(Message::tool(ToolResultBlock::new(id, content.into())))
         }
         role => return Err(Refusal::bad_request(format!("unknown role {role:?}"))),
     })
@@ -208,19 +212,22 @@ fn user_content(content: &Value) -> Vec<ContentBlock> {
             (_, Some("")) => {}
             (_, Some(text)) => blocks.push(TextBlock::new(text).into()),
             (_, None) if part.is_object() => {
-                let url = part["image_url"]["url"].as_str();
-                blocks.push(match url.and_then(|url| ImageBlock::from_url(url).ok()) {
+                blocks.push(match image(&part["image_url"]) {
                     Some(image) => image.into(),
-                    None => {
-                        let name = part["file"]["filename"].as_str();
-                        unseen(name, part["type"].as_str().unwrap_or_default()).into()
-                    }
+                    None => unseen(part).into(),
                 });
             }
             (_, None) => {}
         }
     }
     blocks
+}
+
+/// Reads an image: `{"url", "detail"}`, or the URL alone, as some clients write it.
+fn image(image: &Value) -> Option<ImageBlock> {
+    let url = image["url"].as_str().or_else(|| image.as_str())?;
+    let detail = serde_json::from_value(image["detail"].clone()).unwrap_or_default();
+    Some(ImageBlock::from_url(url).ok()?.with_detail(detail))
 }
 
 /// Removes the thinking that a front end has put into the text, before each round of the answer: a model should not see

@@ -58,3 +58,67 @@ fn nameless_declarations_are_refused() {
         assert!(message.contains("must have"), "{member}: {message}");
     }
 }
+
+/// A model server takes the URL of any other file for that of a broken image.
+#[test]
+fn only_images_are_sent_as_images() {
+    let source = |kind: &str, value: &str, mime: Option<&str>| {
+        let mut source = json!({"type": kind, "value": value});
+        if let Some(mime) = mime {
+            source["mimeType"] = mime.into();
+        }
+        source
+    };
+    let (image, pdf) = ("https://a.example/a.png", "https://a.example/a.pdf");
+    for (part, expected) in [
+        (json!({"type": "image", "source": source("url", image, None)}), Ok(image)),
+        (json!({"type": "image", "source": source("url", image, Some("image/png"))}), Ok(image)),
+        (
+            json!({"type": "image", "source": source("data", "aGk=", Some("image/png"))}),
+            Ok("data:image/png;base64,aGk="),
+        ),
+        (json!({"type": "binary", "mimeType": "image/png", "url": image}), Ok(image)),
+        (json!({"type": "document", "source": source("url", pdf, None)}), Err("document")),
+        (
+            json!({"type": "document", "source": source("url", pdf, Some("application/pdf"))}),
+            Err("application/pdf"),
+        ),
+        (json!({"type": "audio", "source": source("url", pdf, None)}), Err("audio")),
+        (
+            json!({"type": "video", "source": source("url", pdf, Some("video/mp4"))}),
+            Err("video/mp4"),
+        ),
+        (
+            json!({"type": "binary", "mimeType": "application/pdf", "url": pdf}),
+            Err("application/pdf"),
+        ),
+        (json!({"type": "image", "source": source("file", "file-1", None)}), Err("image")),
+    ] {
+        let message = json!({"id": "1", "role": "user", "content": [part]});
+        let prompt = input(json!({"messages": [message]})).turn.prompt.expect("a prompt");
+        match (&prompt.content[0], expected) {
+            (ContentBlock::Image(sent), Ok(url)) => assert_eq!(sent.url, url),
+            (ContentBlock::Text(note), Err(kind)) => {
+                assert_eq!(
+                    note.text,
+                    format!("[a file ({kind}) was attached, and cannot be shown]\n")
+                );
+            }
+            (sent, _) => panic!("{part}: {sent:?}"),
+        }
+    }
+}
+
+#[test]
+fn results_note_what_is_not_text() {
+    let call =
+        json!({"id": "c", "type": "function", "function": {"name": "draw", "arguments": "{}"}});
+    let image = json!({"type": "image", "source": {"type": "data", "value": "aGk=", "mimeType": "image/png"}});
+    let input = input(json!({"messages": [
+        {"id": "1", "role": "user", "content": "hi"},
+        {"id": "2", "role": "assistant", "toolCalls": [call]},
+        {"id": "3", "role": "tool", "toolCallId": "c", "content": [image, {"type": "text", "text": "A hill."}]},
+    ]}));
+    let note = "[a file (image/png) was attached, and cannot be shown]\nA hill.";
+    assert_eq!(input.turn.answers.results[0].content, note);
+}

@@ -1,3 +1,5 @@
+use oa_types::ImageDetail;
+
 use super::*;
 
 fn completion(messages: Value) -> Completion {
@@ -65,4 +67,45 @@ fn unreadable_parts_leave_a_note() {
     let expected = "[plan.pdf (file) was attached, and cannot be shown]\n\
                     [a file (image_url) was attached, and cannot be shown]\nRead it.";
     assert_eq!(completion.turn.prompt.expect("a prompt").text(), expected);
+}
+
+/// Servers count the tokens of an image by its resolution.
+#[test]
+fn images_keep_their_detail() {
+    let completion = completion(json!([{"role": "user", "content": [
+        {"type": "image_url", "image_url": {"url": "https://a.example/1", "detail": "low"}},
+        {"type": "image_url", "image_url": {"url": "https://a.example/2", "detail": "high"}},
+        {"type": "image_url", "image_url": {"url": "https://a.example/3", "detail": "of a later version"}},
+        {"type": "image_url", "image_url": {"url": "https://a.example/4", "detail": null}},
+        {"type": "image_url", "image_url": "https://a.example/5"},
+    ]}]));
+    let prompt = completion.turn.prompt.expect("a prompt");
+    let images = prompt.content.iter().map(|block| match block {
+        ContentBlock::Image(image) => {
+            (image.url.rsplit('/').next().unwrap_or_default(), image.detail)
+        }
+        other => panic!("{other:?}"),
+    });
+    let expected = [
+        ("1", ImageDetail::Low),
+        ("2", ImageDetail::High),
+        ("3", ImageDetail::Auto),
+        ("4", ImageDetail::Auto),
+        ("5", ImageDetail::Auto),
+    ];
+    assert_eq!(images.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn results_note_what_is_not_text() {
+    let call =
+        json!({"id": "c", "type": "function", "function": {"name": "draw", "arguments": "{}"}});
+    let image = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}});
+    let completion = completion(json!([
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": "A hill. "}, image]},
+    ]));
+    let note = "A hill. [a file (image_url) was attached, and cannot be shown]\n";
+    assert_eq!(completion.turn.answers.results[0].content, note);
 }
