@@ -302,7 +302,11 @@ fn interrupt(run: u64, call: &WaitingCall) -> Value {
     })
 }
 
-/// Returns the tokens of the run, without members that were not reported.
+/// The largest number that clients accept: that of JavaScript's safe integers.
+const LARGEST_COUNT: u64 = (1 << 53) - 1;
+
+/// Returns the tokens of the run, without members that were not reported. A model server may report any number, and a
+/// client fails a run with one that is not an exact integer in JavaScript.
 fn usage(usage: &Usage) -> Option<Value> {
     let counts = [
         ("inputTokens", usage.prompt_tokens),
@@ -311,8 +315,10 @@ fn usage(usage: &Usage) -> Option<Value> {
         ("cachedInputTokens", usage.cached_tokens),
         ("reasoningTokens", usage.reasoning_tokens),
     ];
-    let counts =
-        counts.into_iter().filter_map(|(name, count)| Some((name.to_owned(), count?.into())));
+    let counts = counts.into_iter().filter_map(|(name, count)| {
+        let count = count.filter(|count| *count <= LARGEST_COUNT)?;
+        Some((name.to_owned(), count.into()))
+    });
     let counts: Map<_, _> = counts.collect();
     (!counts.is_empty()).then_some(Value::Object(counts))
 }

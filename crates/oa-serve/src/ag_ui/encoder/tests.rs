@@ -84,3 +84,13 @@ fn state_snapshots_are_merged() {
     assert_eq!(run.writer.state, json!({"title": "Report", "pages": 2}));
     assert!(String::from_utf8_lossy(&out).contains("\"pages\":2"));
 }
+
+/// The client fails a run with any other.
+#[test]
+fn only_safe_integers_are_sent() {
+    let mut counts = Usage::default();
+    (counts.prompt_tokens, counts.completion_tokens) = (Some(u64::MAX), Some((1 << 53) - 1));
+    assert_eq!(usage(&counts), Some(json!({"outputTokens": 9_007_199_254_740_991_u64})));
+    counts.completion_tokens = Some(1 << 53);
+    assert_eq!(usage(&counts), None);
+}
