@@ -282,10 +282,11 @@ impl Saving<'_> {
     }
 }
 
-/// Returns a title for a conversation: the first line of its first prompt.
+/// Returns a title for a conversation: the first line of the first prompt that has text. Those before it are images.
 fn title(history: &[Message]) -> Option<String> {
-    let prompt = history.iter().find(|message| message.role == MessageRole::User)?.text();
-    let line = prompt.lines().map(str::trim).find(|line| !line.is_empty())?;
+    let prompts = history.iter().filter(|message| message.role == MessageRole::User);
+    let prompt = prompts.map(Message::text).find(|text| !text.trim().is_empty())?;
+    let line = prompt.trim().lines().next()?.trim_end();
     let mut title: String = line.chars().take(TITLE).collect();
     if title.len() < line.len() {
         title.push('…');

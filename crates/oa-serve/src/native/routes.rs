@@ -98,7 +98,7 @@ struct Page {
 
 async fn list(State(served): State<Served>, Query(page): Query<Page>) -> Answer<Json<Value>> {
     let mut list = List::new(page.limit.unwrap_or(50));
-    if let Some(after) = page.after {
+    if let Some(after) = page.after.filter(|after| !after.is_empty()) {
         list = list.after(cursor(&after)?);
     }
     let page = served.conversations.list(list).await?;

@@ -51,6 +51,22 @@ async fn a_conversation_keeps_its_messages() {
 }
 
 #[tokio::test]
+async fn first_words_are_the_title() {
+    let app = App::new(|server| server);
+    let path = app.create().await;
+    let mut events = app.view(&path, None).await;
+    let image = json!({"text": " ", "images": ["https://a.example/rain.png"]});
+    assert_eq!(app.post(&format!("{path}/prompt"), image).await.0, StatusCode::ACCEPTED);
+    events.run().await;
+    assert_eq!(app.get(&path).await.1["title"], json!(null));
+    for text in ["\nHow much rain?\nIn all.", "And snow?"] {
+        app.prompt(&path, text).await;
+        events.run().await;
+        assert_eq!(app.get(&path).await.1["title"], "How much rain?");
+    }
+}
+
+#[tokio::test]
 async fn conversations_outlive_the_server() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
     let app = App::new(|server| server.session_store(Arc::clone(&store)));
@@ -81,6 +97,8 @@ async fn conversations_are_listed_and_deleted() {
     let next = first["next"].as_str().expect("another page");
     let (_, second) = app.get(&format!("/api/conversations?limit=2&after={next}")).await;
     assert_eq!(second["conversations"].as_array().map(Vec::len), Some(1));
+    // As for events, an empty position is the beginning.
+    assert_eq!(app.get("/api/conversations?limit=2&after=").await, (StatusCode::OK, first));
 
     let (status, body) = app.call(Method::PATCH, &paths[0], json!({"title": "Rain"})).await;
     assert_eq!((status, &body["title"]), (StatusCode::OK, &json!("Rain")));
