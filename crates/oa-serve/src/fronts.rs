@@ -147,7 +147,7 @@ impl Conversations {
         if let Some(sampling) = &sampling
             && sampling.has_format()
             && agent.tool_mode().is_text()
-            && !agent.tools().is_empty()
+            && !options.tools().is_empty()
         {
             let message =
                 "response_format is not supported: this agent writes its tool calls as text";

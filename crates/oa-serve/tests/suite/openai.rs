@@ -9,7 +9,7 @@ use axum::http::{Request, StatusCode};
 use http_body_util::BodyExt;
 use oa_client::AgentOptions;
 use oa_serve::ServeLimits;
-use oa_testkit::{MemoryServer, Reply};
+use oa_testkit::{MemoryServer, Reply, Script};
 use oa_tools::{Tool, ToolSource, tool};
 use serde_json::{Value, json};
 
@@ -123,6 +123,28 @@ async fn invalid_parameters_are_named() {
     assert_eq!(body["error"]["code"], "model_not_found");
     let told = body["error"]["message"].as_str();
     assert_eq!(told, Some("unknown model \"none\": GET /v1/models lists the available models"));
+}
+
+/// A model whose answers have a format cannot write calls as text: neither the agent's nor the client's.
+#[tokio::test]
+async fn formats_exclude_calls_as_text() {
+    let tools = json!([{"type": "function", "function": {"name": "pick"}}]);
+    for (has_own, tools, status) in
+        [(true, json!(null), 400), (false, tools, 400), (false, json!(null), 200)]
+    {
+        let server = MemoryServer::new(Script::new().otherwise(Reply::text("{}")));
+        let agent = AgentOptions::builder().model("any").transport(server);
+        let mut agent = agent.tool_mode(oa_chat::ToolMode::TaggedJson).auto_execute_tools(true);
+        if has_own {
+            agent = agent.tool(tool("note", "Notes").build(|_| async { Ok(json!(null)) }));
+        }
+        let app = App::of(agent, |server| server);
+        let more = json!({"response_format": {"type": "json_object"}, "tools": tools});
+        let (found, body) = app.post("/v1/chat/completions", asking("Begin.", more)).await;
+        assert_eq!(found.as_u16(), status, "{body}");
+        let param = &body["error"]["param"];
+        assert_eq!(param.as_str(), (status == 400).then_some("response_format"));
+    }
 }
 
 /// Nor does it have the system prompt of the agent.
