@@ -14,6 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::limits::ServeLimits;
+use crate::lingering::Lingering;
 
 /// The delay before accepting again if the system has no room for a connection.
 const RETRY: Duration = Duration::from_millis(200);
@@ -67,11 +68,13 @@ async fn connection(
     mut closing: watch::Receiver<bool>,
     _permit: OwnedSemaphorePermit,
 ) {
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        // Hyper adds it to the current time, which must not overflow.
-        .header_read_timeout(limit.min(YEAR))
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    // It is added to the current time, which must not overflow.
+    let limit = limit.min(YEAR);
+    let connection =
+        http1::Builder::new().timer(TokioTimer::new()).header_read_timeout(limit).serve_connection(
+            TokioIo::new(Lingering::new(stream, limit)),
+            TowerToHyperService::new(router),
+        );
     let mut connection = pin!(connection);
     tokio::select! {
         // Connection errors are ignored: only the peer can act on them.

@@ -34,6 +34,7 @@ mod page;
 mod body;
 mod connections;
 mod guard;
+mod lingering;
 mod served;
 mod stream;
 

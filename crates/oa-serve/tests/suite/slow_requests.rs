@@ -98,3 +98,26 @@ async fn connections_beyond_the_limit_wait() {
     held.pop();
     assert!(waits.await.expect("no panic").contains(" 200 "));
 }
+
+/// Such as one with images that are too large. A connection that is reset would hide why.
+#[tokio::test]
+async fn refusals_reach_clients_that_still_send() {
+    const PIECE: usize = 64 << 10;
+    const PIECES: usize = 256;
+    let addr = served(|_| {}).await;
+    let json = "content-type: application/json\r\n";
+    for (headers, status) in [(json, " 413 "), ("", " 415 ")] {
+        let length = PIECE * PIECES;
+        let head = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n{headers}content-length: {length}\r\n\r\n"
+        );
+        let mut stream = TcpStream::connect(addr).await.expect("it listens");
+        stream.write_all(head.as_bytes()).await.expect("it reads");
+        for _ in 0..PIECES {
+            stream.write_all(&[b' '; PIECE]).await.expect("it reads all of it");
+        }
+        let mut said = String::new();
+        stream.read_to_string(&mut said).await.expect("it answers");
+        assert!(said.contains(status), "{said}");
+    }
+}
