@@ -101,6 +101,9 @@ function applyRun(state, data) {
   if (data.state === "failed") {
     const text = data.error?.message ?? data.error ?? "The run failed.";
     thread = threads.push(thread, { kind: "notice", level: "error", text: String(text) });
+  } else if (data.error) {
+    // The turn is complete, but could not be stored.
+    thread = threads.push(thread, { kind: "notice", level: "warn", text: String(data.error) });
   }
   // No line of figures while a call waits: the turn continues after the answer.
   const summary = summarize(state, data);

@@ -310,6 +310,14 @@ test("a server may end a turn with any word", () => {
   assert.equal(entries[0].text, "The model refused to answer.");
 });
 
+test("a turn that could not be stored says so", () => {
+  const end = (more) => reduce(empty("x"), { event: "run", data: { run: 1, state: "ended", finish_reason: "stop", ...more } }).thread.entries;
+  assert.deepEqual(end({}), []);
+  const error = "the conversation could not be saved: no space";
+  const [notice, ...rest] = end({ error });
+  assert.deepEqual([notice.kind, notice.level, notice.text, rest.filter((entry) => entry.kind === "notice")], ["notice", "warn", error, []]);
+});
+
 test("a steered message is removed once", () => {
   const steer = (state, event, text) => reduce(state, { event, data: { text } });
   let state = ["a", "b", "a"].reduce((to, text) => steer(to, "steer", text), empty("c"));
