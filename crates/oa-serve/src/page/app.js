@@ -46,6 +46,7 @@ class App {
       if (id === this.#state.id) this.#replaceWithNew();
     },
     failed: (error) => this.#fail(error),
+    read: () => this.#composer.reconnected(),
   });
   #actions = {
     approve: (callId, input) => this.#answer(callId, { answer: "approved" }, () => api.approve(this.#state.id, callId, input)),
@@ -81,7 +82,7 @@ class App {
         if (error.status === 401) {
           await this.#askToken();
         } else {
-          this.#announce(error.message);
+          this.#composer.report(error.message);
           await new Promise((resolve) => setTimeout(resolve, 2000));
         }
       }
@@ -115,7 +116,9 @@ class App {
     }
     try {
       const stored = await api.conversation(id);
-      if (opened === this.#opened) this.#follow(load(stored));
+      if (opened !== this.#opened) return;
+      this.#composer.reconnected();
+      this.#follow(load(stored));
     } catch (error) {
       if (opened !== this.#opened) return;
       if (error.status === 404) {
@@ -125,7 +128,7 @@ class App {
         await this.#askToken();
         this.#open(id);
       } else {
-        this.#announce(error.message);
+        this.#composer.report(error.message, { isPassing: true });
         setTimeout(() => opened === this.#opened && this.#open(id), 2000);
       }
     }
@@ -138,13 +141,19 @@ class App {
     this.#show(state);
     this.#feed = new Feed(state.id, state.lastEvent, {
       event: (input) => this.#take(input),
-      state: (link) => {
-        this.#link = link;
-        this.#schedule();
-      },
+      state: (link) => this.#setLink(link),
       refused: (error) => this.#refused(error),
       isIdle: () => this.#state.run === null,
     });
+  }
+
+  #setLink(link) {
+    const wasLost = this.#link === "lost";
+    this.#link = link;
+    if (link === "open") this.#composer.reconnected();
+    if (link === "lost" && !wasLost) this.#announcer.say("Connection lost. Reconnecting.");
+    if (link === "open" && wasLost) this.#announcer.say("Connected again.");
+    this.#schedule();
   }
 
   #show(state) {
@@ -369,17 +378,13 @@ class App {
 
   #fail(error) {
     if (error.status !== 401) {
-      this.#announce(error.message);
+      this.#composer.report(error.message, { isPassing: error.status === 0 });
       return;
     }
     this.#reconnecting ??= this.#askToken().then(() => {
       this.#reconnecting = null;
       return this.#connect();
     });
-  }
-
-  #announce(message) {
-    this.#composer.report(message);
   }
 
   #onKey(event) {

@@ -10,14 +10,12 @@ const TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 export class Attachments {
   #images = []; // {name, url}
-  #report;
-  #changed;
+  #handlers;
 
-  /** Calls `report` with the reason why a file is rejected, and `changed` when the images change. */
-  constructor(list, report, changed) {
+  /** Handlers: `rejected(reason)` for a file, `changed()` when the images change, `emptied()` when the user removes the last. */
+  constructor(list, handlers) {
     this.list = list;
-    this.#report = report;
-    this.#changed = changed;
+    this.#handlers = handlers;
   }
 
   get images() {
@@ -35,7 +33,7 @@ export class Attachments {
 
   clear() {
     this.images = [];
-    this.#changed();
+    this.#handlers.changed();
   }
 
   /** Reads files. After each read, which takes time, `isWanted` returns true if the file still belongs here. */
@@ -43,10 +41,10 @@ export class Attachments {
     for (const file of files) {
       const problem = await this.#take(file, isWanted);
       if (!isWanted()) return;
-      if (problem) this.#report(problem);
+      if (problem) this.#handlers.rejected(problem);
     }
     this.#show();
-    this.#changed();
+    this.#handlers.changed();
   }
 
   async #take(file, isWanted) {
@@ -66,6 +64,13 @@ export class Attachments {
     return null;
   }
 
+  /** Keeps the focus of a removed image in the list. */
+  #focusNear(index) {
+    const buttons = this.list.querySelectorAll("button");
+    if (buttons.length) buttons[Math.min(index, buttons.length - 1)].focus();
+    else this.#handlers.emptied();
+  }
+
   #show() {
     this.list.hidden = this.#images.length === 0;
     this.list.replaceChildren(...this.#images.map((image, index) => element(
@@ -76,7 +81,8 @@ export class Attachments {
         on: {
           click: () => {
             this.images = this.#images.filter((_, place) => place !== index);
-            this.#changed();
+            this.#handlers.changed();
+            this.#focusNear(index);
           },
         },
       }, icon("close")),

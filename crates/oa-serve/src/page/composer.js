@@ -17,6 +17,7 @@ export class Composer {
   #problem;
   #attachments;
   #actions;
+  #isPassing = false; // of the problem shown
   #isRunning = false;
   #isWaiting = false;
   /** The message being sent: `{id}`, its conversation. */
@@ -36,9 +37,13 @@ export class Composer {
     this.#file = find("#file");
     this.#attach = find("#attach");
     this.#problem = find("#composer-problem");
-    this.#attachments = new Attachments(find("#attachments"), (problem) => this.report(problem), () => {
-      draft.writeImages(this.#id, this.#attachments.images);
-      this.#showSend();
+    this.#attachments = new Attachments(find("#attachments"), {
+      rejected: (problem) => this.report(problem),
+      changed: () => {
+        draft.writeImages(this.#id, this.#attachments.images);
+        this.#showSend();
+      },
+      emptied: () => this.focus(),
     });
     this.#listen();
   }
@@ -47,9 +52,15 @@ export class Composer {
     this.#input.focus();
   }
 
-  report(problem) {
+  /** Shows a problem; an empty one hides the last. One that `isPassing` is over once the server is reached again. */
+  report(problem, { isPassing = false } = {}) {
     setText(this.#problem, problem);
     this.#problem.hidden = !problem;
+    this.#isPassing = isPassing;
+  }
+
+  reconnected() {
+    if (this.#isPassing) this.report("");
   }
 
   /** Updates the controls to show the effect of sending. */

@@ -9,6 +9,7 @@ const UNTITLED = "New conversation";
 
 export class Sidebar {
   #list;
+  #new;
   #more;
   #conversations = [];
   #next = null;
@@ -17,9 +18,10 @@ export class Sidebar {
   #reads = 0; // counts loads, so that a late response does not replace a newer one
   #handlers;
 
-  /** Handlers: `renamed(id, title)`, `deleted(id)`, `failed(error)`, `chosen()`. */
+  /** Handlers: `renamed(id, title)`, `deleted(id)`, `failed(error)`, `chosen()`, and `read()` when the list has been read. */
   constructor(root, handlers) {
     this.#list = root.querySelector("#conversations");
+    this.#new = root.querySelector("#new");
     this.#more = root.querySelector("#more");
     this.#handlers = handlers;
     this.#more.addEventListener("click", () => this.#loadMore());
@@ -31,6 +33,7 @@ export class Sidebar {
     const read = this.#reads;
     try {
       const page = await api.conversations();
+      this.#handlers.read();
       if (read !== this.#reads) return;
       const fresh = new Set(page.conversations.map((one) => one.id));
       // With more than one page shown, `#next` stays: it continues after the last of them.
@@ -159,6 +162,7 @@ export class Sidebar {
     this.#show();
     const neighbor = this.#conversations[Math.min(Math.max(index, 0), this.#conversations.length - 1)];
     if (neighbor) this.#focusOn(neighbor.id, "a");
+    else this.#new.focus();
     this.#handlers.deleted(one.id);
     this.refresh();
   }
@@ -193,9 +197,12 @@ export class Drawer {
     else if (!isOpen) this.#button.focus();
   }
 
-  /** Closes the drawer if it covers the conversation. */
+  /** Closes the drawer if it covers the conversation. The focus does not stay in what is hidden. */
   close() {
-    if (this.#narrow.matches) this.#set(false);
+    if (!this.#narrow.matches) return;
+    const hadFocus = this.#root.contains(document.activeElement);
+    this.#set(false);
+    if (hadFocus) this.#button.focus();
   }
 
   #set(isOpen) {

@@ -40,6 +40,11 @@ async function dropped(window) {
   const { page } = window;
   await window.send("[gate] please");
   await window.text("The first half").waitFor();
+  await page.evaluate(() => {
+    const announcer = document.getElementById("announcer");
+    globalThis.said = [];
+    new MutationObserver(() => globalThis.said.push(announcer.textContent)).observe(announcer, { childList: true, characterData: true, subtree: true });
+  });
   await cut();
   await window.text("Connection lost").waitFor();
   await window.check("connection-lost");
@@ -47,8 +52,25 @@ async function dropped(window) {
   await mend();
   await window.text("and the second half.").waitFor();
   await window.idle();
+  // On a busy machine, the connection may be lost twice.
+  const said = (await page.evaluate(() => globalThis.said)).filter((one) => one.startsWith("Connect"));
+  assert.deepEqual([said[0], said.at(-1)], ["Connection lost. Reconnecting.", "Connected again."]);
   assert.equal(await page.getByRole("article", { name: "Agent" }).innerText(), BOTH);
   assert.equal(await window.text("Connection lost").count(), 0);
+}
+
+/** The problem that is over is not shown any more. */
+async function back(window) {
+  const { page } = window;
+  await window.ask("Hello");
+  const address = new URL(page.url()).hash;
+  await window.newConversation();
+  await cut();
+  await page.evaluate((to) => { location.hash = to; }, address);
+  await page.getByRole("alert").getByText("The server cannot be reached.").waitFor();
+  await mend();
+  await window.text("You said: Hello").waitFor();
+  assert.equal(await page.getByRole("alert").count(), 0);
 }
 
 /** While the page is away, more events come than the server keeps. */
@@ -119,6 +141,7 @@ export const scenarios = [
   ["reload in mid-answer", reload],
   ["reload while a tool runs", reloadInTool],
   ["a dropped connection", dropped, { allowed: NETWORK }],
+  ["a server that comes back", back, { allowed: NETWORK }],
   ["a gap in the events", gap, { allowed: NETWORK }],
   ["several viewers", viewers],
   ["the token is asked for", tokens, { address: url, allowed: /401/ }],

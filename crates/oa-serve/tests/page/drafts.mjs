@@ -59,6 +59,8 @@ async function attached(window) {
   assert.equal(await window.box.inputValue(), "[image] with words");
   await list.getByRole("button", { name: "Remove hill.png" }).click();
   await list.getByRole("img", { name: "hill.png" }).waitFor({ state: "detached" });
+  const focused = () => page.evaluate(() => document.activeElement.getAttribute("aria-label") ?? document.activeElement.id);
+  assert.equal(await focused(), "Remove brook.png");
   await page.reload();
   await list.getByRole("img", { name: "brook.png" }).waitFor();
   assert.deepEqual(await names(), ["brook.png"]);
@@ -88,6 +90,9 @@ async function attached(window) {
   await window.text("You said: Be brief.").waitFor();
   await window.idle();
   assert.deepEqual(await names(), ["rill.png"]);
+  await list.getByRole("button", { name: "Remove rill.png" }).press("Enter");
+  await list.waitFor({ state: "hidden" });
+  assert.equal(await focused(), "prompt");
 }
 
 /** A message that a stopped run has not read goes back into the box, before what is written there. */

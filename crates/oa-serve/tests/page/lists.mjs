@@ -158,6 +158,29 @@ async function keyboard(window) {
   await page.locator(".welcome").waitFor();
 }
 
+/** Where the focus goes when what has it is gone. */
+async function focus(window) {
+  const { page } = window;
+  const focused = () => page.evaluate(() => {
+    const one = document.activeElement;
+    return one.getAttribute("aria-label") ?? one.id;
+  });
+  await clear();
+  await page.reload();
+  await window.ask("The only one");
+  await window.newConversation();
+  await window.showList();
+  const list = page.getByRole("navigation", { name: "Conversations" });
+  await list.getByRole("link", { name: /The only one/ }).press("Enter");
+  await window.text("You said: The only one").waitFor();
+  if (window.isNarrow) assert.equal(await focused(), "Conversations");
+  await window.showList();
+  await list.getByRole("button", { name: "Delete The only one" }).press("Enter");
+  await page.getByRole("dialog").getByRole("button", { name: "Delete" }).press("Enter");
+  await page.locator(".welcome").waitFor();
+  assert.equal(await focused(), "new");
+}
+
 /** The page as screen readers have it. */
 async function names(window) {
   const { page } = window;
@@ -215,6 +238,7 @@ export const scenarios = [
   ["another conversation works meanwhile", working],
   ["a late list", late],
   ["the keyboard alone", keyboard],
+  ["the focus stays on the page", focus],
   ["names for screen readers", names],
   ["older conversations", older],
   ["a conversation that is gone", unknown, { address: `${url}?token=${encodeURIComponent(process.env.PAGE_TOKEN)}#nothing`, allowed: /404/ }],
