@@ -273,6 +273,7 @@ pub(crate) const ROWS: &[Row] = &[
             "oa-executor",
             "oa-fallback",
             "oa-hooks",
+            "oa-json",
             "oa-output",
             "oa-redact",
             "oa-session",

@@ -48,6 +48,33 @@ impl ThinkingTags {
         Self::KNOWN.iter().find(|tags| text.starts_with(tags.open)).copied()
     }
 
+    /// Returns the text behind the thinking at its start, which is empty if the thinking does not end. The opening tag of
+    /// the first may be missing before `</think>`, because some templates put it into the prompt.
+    ///
+    /// ```
+    /// use oa_json::ThinkingTags;
+    ///
+    /// assert_eq!(ThinkingTags::answer_in("<think>Hm.</think>\n\nYes."), "Yes.");
+    /// assert_eq!(ThinkingTags::answer_in("Hm.</think>Yes."), "Yes.");
+    /// assert_eq!(ThinkingTags::answer_in("Yes. <think> is a tag, and so is </think>.").len(), 42);
+    /// assert_eq!(ThinkingTags::answer_in("<think>Hm."), "");
+    /// ```
+    #[must_use]
+    pub fn answer_in(text: &str) -> &str {
+        let mut rest = text.trim_start();
+        if Self::at_start_of(rest).is_none()
+            && let Some((thinking, answer)) = rest.split_once(Self::THINK.close)
+            && !thinking.contains(Self::THINK.open)
+        {
+            rest = answer.trim_start();
+        }
+        while let Some(tags) = Self::at_start_of(rest) {
+            let Some((_, answer)) = rest.split_once(tags.close) else { return "" };
+            rest = answer.strip_prefix(tags.bridge).unwrap_or(answer).trim_start();
+        }
+        rest
+    }
+
     /// Returns true if this text is the beginning of a known opening tag, which more text may complete.
     #[must_use]
     pub fn may_start_with(text: &str) -> bool {

@@ -7,6 +7,7 @@ use oa_context::{ContextPolicy, Estimator, Plan, Summary, TokenCounter};
 use oa_events::AgentEvent;
 use oa_executor::RunGuard;
 use oa_hooks::Hooks;
+use oa_json::ThinkingTags;
 use oa_turn::{BudgetLeft, Call};
 use oa_types::{ContentBlock, FinishReason, Message, Usage};
 
@@ -172,8 +173,8 @@ pub(crate) async fn answer_text(driver: &mut Driver, prompt: Message) -> Result<
             text.push_str(&block.text);
         }
     }
-    let reason = driver.metadata.finish_reason.as_ref();
-    match reason {
+    let text = ThinkingTags::answer_in(&text);
+    match driver.metadata.finish_reason.as_ref() {
         Some(FinishReason::Refusal) => {
             Err(Error::new(ErrorKind::Stream, "the model refused to summarize"))
         }
@@ -181,10 +182,8 @@ pub(crate) async fn answer_text(driver: &mut Driver, prompt: Message) -> Result<
             let message = format!("the summary may be incomplete: it ended with {reason}");
             Err(Error::new(ErrorKind::Stream, message))
         }
-        _ if text.trim().is_empty() => {
-            Err(Error::new(ErrorKind::Stream, "the model wrote no summary"))
-        }
-        _ => Ok(text),
+        _ if text.is_empty() => Err(Error::new(ErrorKind::Stream, "the model wrote no summary")),
+        _ => Ok(text.to_owned()),
     }
 }
 

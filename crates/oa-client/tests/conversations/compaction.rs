@@ -67,6 +67,29 @@ async fn the_oldest_exchanges_are_dropped() {
     }
 }
 
+/// Thinking that a server leaves in the text is no summary, and would leave no room for one.
+#[tokio::test]
+async fn summaries_contain_no_thinking() {
+    let thinking = "They spoke of much, I think. ".repeat(100);
+    for (begin, end) in [("<think>", "</think>\n\n"), ("", "</think>"), ("[THINK]", "[/THINK]")] {
+        let summary = format!("{begin}{thinking}{end}They spoke of bees.");
+        let answer = move |request: &Request| {
+            let last = request.messages().last().expect("something was said");
+            match last["content"].as_str() {
+                Some(text) if text.starts_with("Summarize") => Reply::text(summary.clone()),
+                _ => long(request.number()),
+            }
+        };
+        let server = MemoryServer::new(Script::new().otherwise(Reply::by(answer)).strict());
+        let mut client = client(manual(&server));
+        grown(&mut client, 10).await;
+        let policy = ContextPolicy::new(1_500).with_overflow(Overflow::Summarize);
+        client.compact(&policy).await.unwrap();
+        let text = client.history()[0].text();
+        assert!(text.contains("They spoke of bees.") && !text.contains("I think"), "{text}");
+    }
+}
+
 #[tokio::test]
 async fn summaries_replace_dropped_messages() {
     let server = server();
