@@ -88,7 +88,7 @@ fn documented(what: &str) -> u64 {
 async fn documented_defaults_match_the_code() {
     let breaker = BreakerConfig::default();
     assert_eq!(documented("failures in a row"), u64::from(breaker.failures));
-    assert_eq!(documented("the time that it is open"), breaker.open_for.as_secs());
+    assert_eq!(documented("the time that a circuit is open"), breaker.open_for.as_secs());
     assert_eq!(documented("a `Retry-After`"), breaker.max_retry_after.as_secs());
     assert_eq!(breaker.max_open, Duration::from_secs(30));
 
@@ -101,7 +101,7 @@ async fn documented_defaults_match_the_code() {
     let began = Instant::now();
     let last = ask(&router).await.unwrap_err();
     assert_eq!((last.kind(), began.elapsed()), (ErrorKind::Unavailable, Duration::ZERO));
-    let wait = documented("the time that one waits");
+    let wait = documented("the time that a request waits");
     pause(wait * 1_000 + 1).await;
     settle().await;
     assert_eq!(router.waiting(), 0, "the wait has an end");
