@@ -191,7 +191,7 @@ async fn a_success_without_an_answer_is_an_error() {
     // Not the error's own form, as an exception in a web framework has it.
     assert_snapshot!(served(Reply::body(200, "text/event-stream; charset=utf-8", ": hi\n\ndata: {\"detail\": \"the model crashed\"}\n\ndata: [DONE]\n\n")).await, @r#""", Stream: the stream ended without an answer after 59 bytes: the model crashed [received: 59]"#);
     let begun = r#"{"choices": [{"delta": {"role": "assistant"}}]}"#;
-    assert_snapshot!(served(Reply::body(200, "text/event-stream", format!("data: {begun}\n\ndata: {{\"status\": \"worker lost\"}}\n\n"))).await, @r#""", Stream: the stream ended without an answer after 88 bytes: {"status": "worker lost"} [received: 88]"#);
+    assert_snapshot!(served(Reply::body(200, "text/event-stream", format!("data: {begun}\n\ndata: {{\"status\": \"worker lost\"}}\n\n"))).await, @r#""", Stream: the stream ended without an answer after 88 bytes: worker lost [received: 88]"#);
     assert_snapshot!(served(Reply::body(200, "text/event-stream", "data: oops\n\n")).await, @r#""", Stream: no part of the answer could be read: not JSON at byte 0: "oops" [received: 12]"#);
     assert_snapshot!(served(Reply::body(200, "application/json", "{\"choices\": [{\"mess")).await, @r#""", Stream: no part of the answer could be read: not JSON at byte 14: "{\"choices\": [{\"mess" [received: 19]"#);
 }
