@@ -4,12 +4,11 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use crate::Result;
-use crate::background::Background;
 use crate::command::Run;
 use crate::step::{self, Outcome, Report, Verdict};
 use crate::tally::Tally;
 use crate::workspace::Workspace;
-use crate::{api, conformance, deny, fuzz, install, msrv, package, services, tidy};
+use crate::{api, conformance, deny, features, fuzz, install, msrv, package, services, tidy};
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Options {
@@ -49,9 +48,6 @@ enum Pace {
 }
 
 enum Action {
-    /// A command of this program, of the same name, that runs beside the tests: many of them wait for browsers and
-    /// servers, and leave half of two processors idle.
-    BesideTests,
     /// A command that only has to succeed.
     Check(Run),
     /// A command of this program, of the same name.
@@ -65,7 +61,7 @@ enum Action {
 const PATIENCE: Duration = Duration::from_secs(600);
 
 fn steps() -> Vec<Step> {
-    use Action::{BesideTests, Check, Own, Tests};
+    use Action::{Check, Own, Tests};
     use Pace::{Fast, Slow};
 
     let clippy = "clippy --workspace --all-targets --all-features -- -D warnings";
@@ -87,12 +83,12 @@ fn steps() -> Vec<Step> {
         step("clippy", Fast, Check(Run::cargo(clippy))),
         step("examples", Fast, Check(Run::cargo(examples))),
         step("test", Fast, Tests(Run::cargo(test).env("OPEN_AGENT_EXAMPLES", "built"), PATIENCE)),
-        step("features", Slow, BesideTests),
         step("doctest", Fast, Tests(Run::cargo(doctest), PATIENCE)),
         // As a newcomer runs it: in the dev profile, with default features.
         step("quickstart", Fast, Check(Run::cargo("run --example quickstart"))),
         step("install", Slow, Own(install::run)),
         step("docs", Slow, Check(docs.env("RUSTDOCFLAGS", "-D warnings"))),
+        step("features", Slow, Own(features::run)),
         step("msrv", Slow, Own(msrv::run)),
         step("deny", Slow, Own(deny::run)),
         step("conformance", Slow, Own(conformance::run)),
@@ -104,7 +100,6 @@ pub(crate) fn run(options: Options) -> Result<ExitCode> {
     let workspace = Workspace::load()?;
     let mut tally = Tally::default();
     let mut reports = Vec::new();
-    let mut beside = None;
     for Step { name, pace, action } in steps() {
         if options.fast && pace == Pace::Slow {
             let verdict = Verdict::Skipped("--fast".to_owned());
@@ -113,21 +108,14 @@ pub(crate) fn run(options: Options) -> Result<ExitCode> {
         }
         let repeat = match &action {
             Action::Check(run) | Action::Tests(run, _) => run.to_string(),
-            Action::BesideTests | Action::Own(_) => format!("cargo xtask {name}"),
+            Action::Own(_) => format!("cargo xtask {name}"),
         };
         println!("\n=== {name}: {repeat}");
         let start = Instant::now();
         let result = match action {
             Action::Check(run) => run.status().map(|()| Outcome::Ok),
             Action::Own(run) => run(&workspace, &mut tally),
-            Action::BesideTests => {
-                let started = beside.take().unwrap_or_else(|| Background::start(&workspace, name));
-                started.and_then(Background::finish).map(|()| Outcome::Ok)
-            }
             Action::Tests(run, patience) => {
-                if name == "test" && !options.fast {
-                    beside = Some(Background::start(&workspace, "features"));
-                }
                 run.tests_twice(patience, &mut tally).map(|()| Outcome::Ok)
             }
         };

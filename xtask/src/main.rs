@@ -1,7 +1,6 @@
 //! The commands of this workspace. `cargo xtask` lists them.
 
 mod api;
-mod background;
 mod bench;
 mod ci;
 mod command;
