@@ -183,9 +183,10 @@ async function themes(window) {
   const button = page.getByRole("button", { name: /^Colors/ });
   await button.focus();
   await page.keyboard.press("Enter");
-  assert.equal(await button.getAttribute("aria-label"), "Colors: light");
+  await page.getByRole("button", { name: "Colors: light" }).waitFor();
   assert.equal(await background(), light);
   await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Colors: dark" }).waitFor();
   await page.emulateMedia({ colorScheme: "light" });
   assert.equal(await background(), dark);
   await page.reload();
