@@ -120,13 +120,13 @@ impl Driver {
 
     /// Answers the calls that the lists forbid, of those that another program left open. In auto mode, all wait.
     pub(crate) fn refuse_forbidden(&mut self) -> Result<()> {
-        let is_auto = self.settings.config.turn.mode == oa_turn::Mode::Auto;
-        for place in 0..if is_auto { 0 } else { self.turn.calls().len() } {
+        if self.settings.config.turn.mode == oa_turn::Mode::Auto {
+            return Ok(());
+        }
+        for place in 0..self.turn.calls().len() {
             let call = &self.turn.calls()[place];
-            if !call.is_open() {
-                continue;
-            }
-            if let Some(denial) = self.settings.config.denial(call) {
+            let denial = call.is_open().then(|| self.settings.config.denial(call)).flatten();
+            if let Some(denial) = denial {
                 let (id, content) = (call.block.id.clone(), denial.to_value(&call.block.name));
                 self.add_result(&id, content, Vec::new(), Outcome::Blocked)?;
             }

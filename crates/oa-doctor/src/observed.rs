@@ -145,15 +145,7 @@ impl Observed {
 
     /// Returns the text after all thinking.
     pub(crate) fn visible_text(&self) -> String {
-        let text = self.text();
-        let opened = ThinkingTags::at_start_of(text.trim_start());
-        let tags = opened.unwrap_or(ThinkingTags::THINK);
-        match text.rsplit_once(tags.close) {
-            Some((_, said)) => said.strip_prefix(tags.bridge).unwrap_or(said).trim().to_owned(),
-            // It ended while the model thought.
-            None if opened.is_some() => String::new(),
-            None => text.trim().to_owned(),
-        }
+        ThinkingTags::answer_in(&self.text()).trim_end().to_owned()
     }
 
     pub(crate) fn calls(&self) -> impl Iterator<Item = &ToolUseBlock> {
