@@ -121,6 +121,8 @@ pub struct RunEvent {
 pub enum FailureKind {
     /// A hook blocked the prompt or the answer.
     Blocked,
+    /// The conversation is too long for the model.
+    ContextOverflow,
     /// The same prompt would fail again.
     Lasting,
     /// The same prompt may succeed later.

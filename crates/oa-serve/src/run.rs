@@ -177,9 +177,8 @@ fn failure(error: &oa_client::Error) -> FailureKind {
     };
     match (error.kind(), error.status()) {
         (Blocked, _) => FailureKind::Blocked,
-        (Config | ContextOverflow | InvalidInput | Limit | MaxTurns | Output, _) => {
-            FailureKind::Lasting
-        }
+        (ContextOverflow, _) => FailureKind::ContextOverflow,
+        (Config | InvalidInput | Limit | MaxTurns | Output, _) => FailureKind::Lasting,
         // 408 Request Timeout, 409 Conflict, 425 Too Early and 429 Too Many Requests pass.
         (Api | Connect, Some(400..=407 | 410..=424 | 426..=428 | 430..=499)) => {
             FailureKind::Lasting

@@ -187,12 +187,8 @@ impl RunWriter for Chunks {
     }
 
     fn fail(&mut self, message: &str, kind: FailureKind, out: &mut Vec<u8>) {
-        let error = match kind {
-            FailureKind::Blocked => blocked(message),
-            _ => error(message, "server_error", None, None),
-        };
         // No `[DONE]`: the client libraries raise an error when they read this object.
-        data(&error, out);
+        data(&failure(message, kind), out);
     }
 }
 
@@ -213,8 +209,7 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     /// The error status of the model's server, if it sent one.
     pub(crate) status: Option<u16>,
-    /// True if a hook blocked the prompt or the answer.
-    pub(crate) is_blocked: bool,
+    pub(crate) kind: FailureKind,
     /// False if the request would fail again, and once tools have run, because a retry would run them again.
     pub(crate) may_be_retried: bool,
 }
@@ -303,15 +298,20 @@ impl Whole {
         })
     }
 
-    fn failed(&self, message: String, status: Option<u16>, why: FailureKind) -> Failure {
-        let may_be_retried = why == FailureKind::Passing && !self.has_run_tools;
-        Failure { message, status, is_blocked: why == FailureKind::Blocked, may_be_retried }
+    fn failed(&self, message: String, status: Option<u16>, kind: FailureKind) -> Failure {
+        let may_be_retried = kind == FailureKind::Passing && !self.has_run_tools;
+        Failure { message, status, kind, may_be_retried }
     }
 }
 
-/// Returns the error of a prompt or an answer that a hook blocked, as OpenAI's filters report theirs.
-pub(crate) fn blocked(message: &str) -> Value {
-    error(message, "invalid_request_error", None, Some("content_filter"))
+/// Returns the error of a run that failed, with the codes of OpenAI's own servers.
+pub(crate) fn failure(message: &str, kind: FailureKind) -> Value {
+    let refused = |param, code| error(message, "invalid_request_error", param, Some(code));
+    match kind {
+        FailureKind::Blocked => refused(None, "content_filter"),
+        FailureKind::ContextOverflow => refused(Some("messages"), "context_length_exceeded"),
+        FailureKind::Lasting | FailureKind::Passing => error(message, "server_error", None, None),
+    }
 }
 
 /// Returns an error in OpenAI's format.

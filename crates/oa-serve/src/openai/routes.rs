@@ -9,13 +9,14 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use oa_client::AgentOptions;
+use oa_event_log::FailureKind;
 use serde_json::{Value, json};
 
 use crate::conversations::{now, unguessable_id};
 use crate::error::Refusal;
 use crate::fronts::{FrontRequest, FrontRun};
 use crate::guard::SHOULD_RETRY;
-use crate::openai::encoder::{CallIds, Chunks, Failure, Head, Whole, blocked, error};
+use crate::openai::encoder::{CallIds, Chunks, Failure, Head, Whole, error, failure};
 use crate::openai::request;
 use crate::run::Policy;
 use crate::run_stream::RunStream;
@@ -46,22 +47,19 @@ impl From<Refusal> for CompletionError {
 impl IntoResponse for CompletionError {
     fn into_response(self) -> Response {
         let (status, body, may_be_retried) = match self {
-            Self::Failed(failure) if failure.is_blocked => {
-                (StatusCode::BAD_REQUEST, blocked(&failure.message), true)
-            }
-            Self::Failed(failure) => {
-                let status = failure.status.and_then(|status| StatusCode::from_u16(status).ok());
-                // Any other 4xx from the model's server is not this client's fault.
-                let status = status
-                    .filter(|status| {
-                        *status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
-                    })
-                    .unwrap_or(StatusCode::BAD_GATEWAY);
-                (
-                    status,
-                    error(&failure.message, "server_error", None, None),
-                    failure.may_be_retried,
-                )
+            Self::Failed(failed) => {
+                let status = match failed.kind {
+                    FailureKind::Blocked | FailureKind::ContextOverflow => StatusCode::BAD_REQUEST,
+                    // Any other 4xx from the model's server is not this client's fault.
+                    FailureKind::Lasting | FailureKind::Passing => failed
+                        .status
+                        .and_then(|status| StatusCode::from_u16(status).ok())
+                        .filter(|status| {
+                            *status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
+                        })
+                        .unwrap_or(StatusCode::BAD_GATEWAY),
+                };
+                (status, failure(&failed.message, failed.kind), failed.may_be_retried)
             }
             Self::Refused(refusal) => {
                 let kind = if refusal.status.is_server_error() {

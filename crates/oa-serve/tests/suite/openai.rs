@@ -285,6 +285,24 @@ async fn blocked_prompts_are_not_repeated() {
     assert!(told.contains("content_filter") && !told.contains("[DONE]"), "{told}");
 }
 
+/// As OpenAI's servers do: programs read the code and shorten what they send.
+#[tokio::test]
+async fn conversations_too_long_are_told_by_code() {
+    let too_long = "the request exceeds the available context size, try increasing it";
+    let server = MemoryServer::new([Reply::error(400, too_long), Reply::error(400, too_long)]);
+    let app = App::of(AgentOptions::builder().model("any").transport(server), |server| server);
+    let (status, whole) = app.post("/v1/chat/completions", asking("A log.", json!({}))).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    let asked = asking("A log.", json!({"stream": true}));
+    let streamed = app.frames("/v1/chat/completions", &asked).await.pop();
+    for told in [whole, streamed.expect("it has the error")] {
+        assert_eq!(told["error"]["type"], "invalid_request_error");
+        assert_eq!(told["error"]["param"], "messages");
+        assert_eq!(told["error"]["code"], "context_length_exceeded");
+        assert!(told["error"]["message"].to_string().contains("context size"), "{told}");
+    }
+}
+
 /// Some model servers give the calls of each first answer the same ids.
 #[tokio::test]
 async fn equal_prompts_are_told_apart() {
