@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use open_agent::events::TurnText;
 use open_agent::redact::visible;
-use open_agent::{AgentEvent, ContentBlock, FinishReason, Message, TerminalPrompt, ToolEvent};
+use open_agent::{AgentEvent, ContentBlock, FinishReason, Message, ToolEvent};
 use tokio::sync::mpsc;
 
 use super::conversation::Conversation;
-use super::history;
 use super::turn::{Begin, TurnUpdate, drive};
 use super::view::{View, call_text, denied_text, failed_text, remark, result_text};
+use super::{history, person};
 use crate::agent::Person;
 use crate::args::ChatArgs;
 use crate::failure::{Failure, Result};
@@ -28,8 +28,9 @@ const LONGEST: u64 = 16 * 1024 * 1024;
 /// Sends the prompt, prints the answer, and returns.
 pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
     let prompt = prompt(args)?;
+    let (mut questions, terminal) = person::from_stdin();
     let person = if stdin().is_terminal() && stderr().is_terminal() {
-        Person::Terminal(TerminalPrompt::stdio())
+        Person::Terminal(terminal)
     } else {
         Person::Nobody
     };
@@ -76,6 +77,10 @@ pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
                     interrupt.interrupt();
                 }
                 Some(update) = told.recv() => show(&mut *answer, update, &mut unsaved)?,
+                // After everything that the model wrote before the call.
+                Some(question) = questions.recv() => {
+                    stderr().write_all(question.as_bytes())?;
+                }
                 outcome = &mut turn => break outcome,
             }
         }

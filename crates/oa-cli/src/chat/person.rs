@@ -48,6 +48,14 @@ impl Questions {
     }
 }
 
+/// Creates a prompt that reads standard input, and the questions that its caller prints: in their place behind the text
+/// of the answer, which another thread would overtake.
+pub(super) fn from_stdin() -> (channel::UnboundedReceiver<String>, TerminalPrompt) {
+    let (ask, asked) = channel::unbounded_channel();
+    let writer = Writer { ask, text: Vec::new() };
+    (asked, TerminalPrompt::new(io::BufReader::new(io::stdin()), writer))
+}
+
 /// The answers, as the input of a prompt.
 struct Answers {
     answered: mpsc::Receiver<String>,

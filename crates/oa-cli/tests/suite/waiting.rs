@@ -51,6 +51,20 @@ fn a_call_that_waits_is_asked_about_and_runs() {
     );
 }
 
+/// The person reads why before the question.
+#[test]
+fn one_prompt_asks_after_its_text() {
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home, &["chat", "--stand-in", "keep this"]);
+    terminal.wait_for("? [y]es, [n]o");
+    let screen = terminal.text();
+    let (before, _) = screen.split_once("keep_note(").expect("the question names the call");
+    assert!(before.contains("I keep that as a note, if I may."), "{screen}");
+    terminal.type_keys("y\r");
+    terminal.wait_for("The tool says: kept, until the program ends");
+    assert!(terminal.wait_for_end().success());
+}
+
 #[test]
 fn a_call_that_waits_is_denied_with_a_reason() {
     let home = Home::new();
