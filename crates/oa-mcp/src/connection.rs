@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use oa_mcp_data::client::HEADER_MISMATCH;
 use oa_mcp_data::{
-    Approval, CallReply, Hello, Ignored, Ignoring, Limits, Patience, Pins, Round, RoundError,
-    RoundLimits, Rounds, UnconfirmedTool,
+    Approval, CallReply, Hello, Ignored, Ignoring, Limits, Patience, Pins, Relisting, Round,
+    RoundError, RoundLimits, Rounds, UnconfirmedTool,
 };
 use oa_redact::Secrets;
 use oa_tools::{Cancel, ToolContext};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, Semaphore, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::description::{Description, Origin};
 use crate::error::{Error, ErrorKind};
@@ -25,8 +25,6 @@ use crate::session::{Session, Timer};
 const RESTARTS_WITHIN: Duration = Duration::from_secs(300);
 /// The longest wait before a restart.
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
-/// The pause after the last change notification before the list is read again.
-const QUIET: Duration = Duration::from_millis(250);
 /// The number of consecutive calls without an answer after which the server is restarted.
 const SILENT_CALLS: u32 = 3;
 
@@ -82,21 +80,16 @@ impl Connection {
             approval: std::sync::Mutex::new(Approval::new(server.pins.clone())),
             server,
         });
-        let session =
-            Session::open(&this.server, Arc::clone(&this.secrets), Arc::clone(&this.ignored))
-                .await
-                .map_err(|error| error.of(&name))?;
-        let session = Arc::new(session);
+        let (secrets, ignored) = (Arc::clone(&this.secrets), Arc::clone(&this.ignored));
+        let session = Session::open(&this.server, secrets, ignored).await;
+        let session = Arc::new(session.map_err(|error| error.of(&name))?);
         // If the list changes while it is read, it is read again.
         let changes = session.link.changes.subscribe();
         let left = this.server.connect_timeout.saturating_sub(began.elapsed());
-        let listed = tokio::time::timeout(left, this.list(&session)).await;
-        let listed = listed.unwrap_or_else(|_| {
+        let listed = timeout(left, this.list(&session)).await.unwrap_or_else(|_| {
             let time = this.server.connect_timeout;
-            Err(Error::new(
-                ErrorKind::Connect,
-                format!("the server did not list its tools within {time:?}"),
-            ))
+            let message = format!("the server did not list its tools within {time:?}");
+            Err(Error::new(ErrorKind::Connect, message))
         });
         let tools = listed.map_err(|error| match error.kind() {
             ErrorKind::Config => error.of(&name),
@@ -175,7 +168,7 @@ impl Connection {
         let confirmed = self.approval().confirm(tool);
         confirmed.map_err(|refusal| Error::config(refusal).of(self.name()))?;
         let session = self.session().await.map_err(|error| error.of(self.name()))?;
-        self.reload(&session).await.map_err(|error| error.of(self.name()))
+        self.reload(&session).await.map(drop).map_err(|error| error.of(self.name()))
     }
 
     /// Sends a protocol request and returns the JSON of its result, for requests that have no method here, such as
@@ -274,9 +267,8 @@ impl Connection {
             self.answer(&session, round, about, &mut params).await?;
             (session, reply) = self.exchange(method, &params, cx.as_ref(), &mut timer).await?;
             if !session.hello.is_stateless() {
-                return Err(Error::protocol(
-                    "the server changed its protocol version after it asked for input",
-                ));
+                let why = "the server changed its protocol version after it asked for input";
+                return Err(Error::protocol(why));
             }
         }
     }
@@ -435,18 +427,17 @@ impl Connection {
         });
     }
 
-    /// Reads the list of tools again. An equal list is not a change.
-    async fn reload(&self, session: &Session) -> Result<(), Error> {
+    /// Reads the list of tools again, and returns true if it has changed.
+    async fn reload(&self, session: &Session) -> Result<bool, Error> {
         let _turn = self.reloading.lock().await;
         let tools = self.list(session).await?;
-        self.tools.send_if_modified(|known| {
+        Ok(self.tools.send_if_modified(|known| {
             let is_other = *known != tools;
             *known = tools;
             // After the list, so that a reader of the new revision sees the new list.
             self.revision.fetch_add(u64::from(is_other), Ordering::Release);
             is_other
-        });
-        Ok(())
+        }))
     }
 
     pub(crate) fn revision(&self) -> u64 {
@@ -490,22 +481,30 @@ impl Connection {
     }
 }
 
-/// Waits for change notifications and for a pause after them, then reloads the list.
+/// Reloads the list after notifications of changes.
 async fn follow(
     changes: &mut watch::Receiver<u64>,
     connection: &Weak<Connection>,
     session: &Weak<Session>,
 ) {
-    while changes.changed().await.is_ok() {
-        while tokio::time::timeout(QUIET, changes.changed())
-            .await
-            .is_ok_and(|changed| changed.is_ok())
-        {}
+    let mut relisting = Relisting::default();
+    while changed(changes, &relisting).await {
         let (Some(this), Some(session)) = (connection.upgrade(), session.upgrade()) else { return };
-        if let Err(error) = this.reload(&session).await {
+        let has_changed = this.reload(&session).await.unwrap_or_else(|error| {
             session.link.warn(format!("the list of tools could not be reloaded: {error}"));
-        }
+            false
+        });
+        relisting.read(has_changed);
     }
+}
+
+/// Waits for a notification, and until the list is to be read; returns false after the last one.
+async fn changed(changes: &mut watch::Receiver<u64>, relisting: &Relisting) -> bool {
+    let has_changed = changes.changed().await.is_ok();
+    let pause = relisting.pause();
+    let burst = async { while let Ok(Ok(())) = timeout(pause, changes.changed()).await {} };
+    let _ = timeout(relisting.longest(), burst).await;
+    has_changed
 }
 
 impl fmt::Debug for Connection {
@@ -514,5 +513,35 @@ impl fmt::Debug for Connection {
             .field("server", &self.server)
             .field("tools", &self.tools.borrow().len())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn list_is_read_while_notices_go_on() {
+        let (notices, mut changes) = watch::channel(0);
+        let relisting = Relisting::default();
+        let began = Instant::now();
+        let storm = async {
+            loop {
+                notices.send_modify(|count| *count += 1);
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        tokio::select! {
+            is_open = changed(&mut changes, &relisting) => assert!(is_open),
+            () = storm => {}
+        }
+        assert_eq!(began.elapsed(), relisting.longest());
+
+        notices.send_modify(|count| *count += 1);
+        let began = Instant::now();
+        assert!(changed(&mut changes, &relisting).await);
+        assert_eq!(began.elapsed(), relisting.pause());
+        drop(notices);
+        assert!(!changed(&mut changes, &relisting).await);
     }
 }

@@ -193,8 +193,8 @@ impl Connected {
 
     /// Waits until a server's list of tools has changed since this was last awaited.
     ///
-    /// After a change notification, the list is read again once notifications have paused for a quarter of a second. An
-    /// equal list is not a change.
+    /// After a change notification, the list is read again once notifications have paused for a quarter of a second, or
+    /// after five seconds. An equal list is not a change.
     ///
     /// # Cancel safety
     ///
