@@ -1,6 +1,8 @@
 //! The whole gate: runs every step in order, even after failures.
 
+use std::num::NonZero;
 use std::process::ExitCode;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::Result;
@@ -67,6 +69,11 @@ fn steps() -> Vec<Step> {
     let clippy = "clippy --workspace --all-targets --all-features -- -D warnings";
     // Doctests are a separate step, and benches are not tests.
     let test = "test --workspace --all-features --no-fail-fast --lib --bins --tests";
+    // Tests of real processes and sockets mostly wait.
+    let threads = 2 * thread::available_parallelism().map_or(1, NonZero::get);
+    let test = Run::cargo(test)
+        .env("OPEN_AGENT_EXAMPLES", "built")
+        .env("RUST_TEST_THREADS", threads.to_string());
     let doctest = "test --workspace --all-features --no-fail-fast --doc";
     // With the features of the tests, so that both share the crates below.
     let examples = "build --workspace --all-features --examples --profile test";
@@ -82,7 +89,7 @@ fn steps() -> Vec<Step> {
         step("services", Fast, Own(services::run)),
         step("clippy", Fast, Check(Run::cargo(clippy))),
         step("examples", Fast, Check(Run::cargo(examples))),
-        step("test", Fast, Tests(Run::cargo(test).env("OPEN_AGENT_EXAMPLES", "built"), PATIENCE)),
+        step("test", Fast, Tests(test, PATIENCE)),
         step("doctest", Fast, Tests(Run::cargo(doctest), PATIENCE)),
         // As a newcomer runs it: in the dev profile, with default features.
         step("quickstart", Fast, Check(Run::cargo("run --example quickstart"))),
