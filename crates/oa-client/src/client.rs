@@ -155,7 +155,7 @@ impl Client {
     /// conversation, because they may not have seen them yet.
     ///
     /// In manual mode, open calls wait for their results, except those of tools that the lists forbid, which get an error.
-    /// They have the model's input, not that of a hook that has changed it, and no hook sees them again.
+    /// Those that hooks apply to are decided again, and [`receive`](Self::receive) returns them then.
     ///
     /// Calls of [external](oa_tools::ToolBuilder::external) tools wait for their results if the rules and the mode
     /// allow them and no hook applies to them. Otherwise, they wait for approval like the others: history does not
@@ -172,6 +172,8 @@ impl Client {
         let settings = Arc::clone(&client.driver.settings);
         client.driver.turn.allow_external(|call| settings.config.is_allowed(call));
         client.driver.refuse_forbidden()?;
+        let hooks = &settings.config.hooks;
+        client.driver.turn.decide_resumed(|call| hooks.has_pre_tool_use(&call.block.name));
         Ok(client)
     }
 

@@ -66,6 +66,18 @@ impl Round {
         Self { calls, number, results_at, reviews, shown_before, ..Self::default() }
     }
 
+    /// Makes allowed calls undecided for which this is true, to show them again once they are decided. Returns true if
+    /// there are any.
+    pub(crate) fn undecide(&mut self, mut must: impl FnMut(&Call) -> bool) -> bool {
+        for (place, call) in self.calls.iter_mut().enumerate() {
+            if call.state == CallState::Allowed && must(call) {
+                call.state = CallState::Undecided;
+                self.unshown.push_back(Piece::Call(place));
+            }
+        }
+        self.has_unshown()
+    }
+
     /// Adjusts the indexes after messages were removed from history, none of which belong to this round.
     pub(crate) fn removed(&mut self, messages: &Range<usize>) {
         if self.results_at >= messages.end {

@@ -100,8 +100,8 @@ impl Turn {
     /// Replaces the conversation with one that may have open calls. Works like [`set_history`](Self::set_history),
     /// except that calls without a result at its end stay open. In auto mode they wait for permission, because history
     /// does not say whether they had it; [`allow_external`](Self::allow_external) lets calls of external tools wait for
-    /// their results at once. In manual mode they wait for their results. Results at its end are reviewed before the next
-    /// request, because they may not have been.
+    /// their results at once. In manual mode they wait for their results; [`decide_resumed`](Self::decide_resumed) has
+    /// them decided again. Results at its end are reviewed before the next request, because they may not have been.
     ///
     /// # Errors
     ///
@@ -178,6 +178,15 @@ impl Turn {
         let is_settled = calls.iter().all(|call| call.is_answered() || call.waits_for_result());
         if self.phase == (Phase::Idle { rest: Rest::Approval }) && is_settled {
             self.phase = Phase::IDLE;
+        }
+    }
+
+    /// Has calls decided again for which this is true, of those that wait for their results since the conversation was
+    /// [resumed](Self::resume) in manual mode: history does not say what was decided. The turn shows each of them once
+    /// it is decided, and then ends as it did before.
+    pub fn decide_resumed(&mut self, must: impl FnMut(&Call) -> bool) {
+        if self.phase == Phase::IDLE && self.round.undecide(must) {
+            self.phase = Phase::calling(FinishReason::ToolCalls);
         }
     }
 

@@ -123,6 +123,16 @@ fn resumed_calls_are_decided_again() {
     assert_eq!(perform(&mut turn), Action::End { reason: FinishReason::Unspecified });
 
     let mut manual = Turn::new(Options::default());
+    manual.resume(messages.clone()).unwrap();
+    manual.decide_resumed(|call| call.block.id == "b");
+    assert_eq!(manual.next_action(), Some(Action::Decide { call: 1 }));
+    manual.decide(1, Decision::Run(json!({ "changed": true })));
+    let Some(Action::Show { block: ContentBlock::ToolUse(shown) }) = manual.next_action() else {
+        panic!("the caller gets the call once more");
+    };
+    assert_eq!((shown.id.as_str(), shown.input), ("b", json!({ "changed": true })));
+    assert_eq!(manual.next_action(), Some(Action::End { reason: FinishReason::ToolCalls }));
+
     manual.resume(messages).unwrap();
     assert!(!manual.waits_for_approval());
     for id in ["a", "b", "c"] {

@@ -191,6 +191,9 @@ proptest! {
                 Event::Resume => {
                     let messages = turn.history().to_vec();
                     prop_assert_eq!(turn.resume(messages).is_ok(), !was_busy);
+                    if number % 2 == 0 {
+                        turn.decide_resumed(|_| true);
+                    }
                 }
                 Event::RetryShorter => drop(turn.retry_shorter(oa_turn::OverflowSizes::default())),
                 Event::Shorten(choice) => {
