@@ -69,9 +69,9 @@ pub use self::service::{Taped, TapedFuture};
 /// request headers are masked as `****` in everything written, including escaped and base64 forms, except for a few
 /// that say nothing about the caller (`Accept`, `Content-Type`, `User-Agent`) and values too short to be a key: less
 /// than 16 bytes, or 8 in headers meant for keys. Also masked are [configured secrets](CassetteBuilder::secret),
-/// whatever follows `Bearer` in any text, and query members such as `key` and `token`, everywhere if they have at
-/// least 8 bytes. A key that a model writes in pieces, spread over several events, is not found: review what you
-/// commit.
+/// whatever follows `Bearer` in any text, and query members whose names end in `key`, `token`, `secret`, `password` or
+/// `signature`, everywhere if they have at least 8 bytes. A key that a model writes in pieces, spread over several
+/// events, is not found: review what you commit.
 ///
 /// # Limits
 ///

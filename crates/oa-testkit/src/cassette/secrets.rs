@@ -29,7 +29,8 @@ impl Secrets {
             }
         }
         for (name, value) in headers {
-            if let Ok(value) = value.to_str() {
+            // Not `to_str`, which accepts only ASCII.
+            if let Ok(value) = std::str::from_utf8(value.as_bytes()) {
                 self.0.add_header(name.as_str(), value);
             }
         }
@@ -150,14 +151,15 @@ fn is_of_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte)
 }
 
+/// Returns true for the name of a query member that holds a secret, such as `tavilyApiKey` or `client_secret`.
 fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase().replace('-', "_");
-    SECRET_MEMBERS.contains(&name.as_str())
+    let name = name.to_ascii_lowercase();
+    SECRET_ENDS.iter().any(|end| name.ends_with(end))
 }
 
 const SCHEME: &[u8] = b"bearer";
-/// The names of secret query members.
-const SECRET_MEMBERS: [&str; 5] = ["access_token", "api_key", "apikey", "key", "token"];
+/// The ends of the names of secret query members.
+const SECRET_ENDS: [&str; 5] = ["key", "password", "secret", "signature", "token"];
 /// From this length on, anything after `Bearer` counts as a key.
 const TELLING: usize = 8;
 
@@ -200,6 +202,9 @@ mod tests {
     fn members_of_a_query_go_by_their_names() {
         let masked = secrets().target("/v1/models?key=abc&alt=sse&api-key=x&token=");
         assert_eq!(masked, "/v1/models?key=****&alt=sse&api-key=****&token=");
+        let masked =
+            secrets().target("/mcp?tavilyApiKey=a&client_secret=b&X-Amz-Signature=c&keys=d");
+        assert_eq!(masked, "/mcp?tavilyApiKey=****&client_secret=****&X-Amz-Signature=****&keys=d");
     }
 
     #[test]
@@ -220,12 +225,12 @@ mod tests {
         headers.insert("x-tenant", "tenant-0123456789".parse().unwrap());
         headers.insert("cookie", "theme=dark; session=fedcba9876".parse().unwrap());
         headers.insert("content-type", "application/json".parse().unwrap());
+        headers.insert("x-secret", http::HeaderValue::from_bytes("schlüssel".as_bytes()).unwrap());
         let mut secrets = Secrets::default();
         let uri = Uri::from_static("/v1?key=query%2Fkey&q=harmless-value&token=short&api_key=a%");
         secrets.learn(&headers, &uri);
-        let text =
-            "0123456789 abcdefgh none otherwise tenant-0123456789 fedcba9876 application/json";
-        let expected = "**** **** none otherwise **** **** application/json";
+        let text = "0123456789 abcdefgh none otherwise tenant-0123456789 fedcba9876 application/json schlüssel";
+        let expected = "**** **** none otherwise **** **** application/json ****";
         assert_eq!(secrets.text(text), expected);
         let text = "query/key query%2fkey harmless-value short a%";
         assert_eq!(secrets.text(text), "**** **** harmless-value short a%");
