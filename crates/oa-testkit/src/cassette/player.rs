@@ -1,5 +1,6 @@
 //! Replays interactions: tracks which request used which, and which had no match.
 
+use std::borrow::Cow;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use http::header::HeaderMap;
@@ -59,21 +60,33 @@ impl Player {
         let question = Question::new(method, uri, body, &secrets);
         // Run the user's closures without the lock.
         let compared = self.blur.apply(&question, &secrets);
+        let recorded = self.recorded(&compared, &secrets);
         let mut state = self.state();
         state.asked += 1;
         let asked = state.asked;
-        let mut tracks = self.tracks.iter().zip(&mut state.used);
+        let mut tracks = self.tracks.iter().zip(&recorded).zip(&mut state.used);
         // In the order of the recording, so that equal requests get their answers in that order.
-        let free = tracks.find(|(track, used)| used.is_none() && track.compared == compared);
-        if let Some((track, used)) = free {
+        let free = tracks.find(|((_, recorded), used)| used.is_none() && ***recorded == compared);
+        if let Some(((track, _), used)) = free {
             *used = Some(asked);
             return Ok(track.interaction.answer.clone());
         }
-        let miss = format!("request {asked} {}", self.miss(&compared, &state.used));
+        let miss = format!("request {asked} {}", self.miss(&compared, &recorded, &state.used));
         if state.problems.len() < MAX_PROBLEMS {
             state.problems.push(miss.clone());
         }
         Err(CassetteError::new(CassetteErrorKind::Miss, miss))
+    }
+
+    /// Returns the compared parts of the recorded requests. If none equals the request, the request's own secrets are
+    /// masked in them too: a placeholder such as `not-needed` may be its key, and a word of the recording.
+    fn recorded(&self, compared: &Question, secrets: &Secrets) -> Vec<Cow<'_, Question>> {
+        let is_known = self.tracks.iter().any(|track| track.compared == *compared);
+        let recorded = self.tracks.iter().map(|track| match is_known {
+            true => Cow::Borrowed(&track.compared),
+            false => Cow::Owned(self.blur.apply(&track.interaction.question, secrets)),
+        });
+        recorded.collect()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -103,10 +116,15 @@ impl Player {
     }
 
     /// Explains why nothing matches a request.
-    fn miss(&self, compared: &Question, used: &[Option<usize>]) -> String {
-        let tracks = || self.tracks.iter().zip(used).enumerate();
+    fn miss(
+        &self,
+        compared: &Question,
+        recorded: &[Cow<'_, Question>],
+        used: &[Option<usize>],
+    ) -> String {
+        let tracks = || recorded.iter().zip(used).enumerate();
         if let Some((index, (_, Some(by)))) =
-            tracks().find(|(_, (track, _))| track.compared == *compared)
+            tracks().find(|(_, (recorded, _))| ***recorded == *compared)
         {
             return format!(
                 "is the same as interaction {}, which request {by} already used: it was \
@@ -117,9 +135,8 @@ impl Player {
         let lines = compared.lines();
         let free = || tracks().filter(|(_, (_, used))| used.is_none());
         // The first of the most similar ones.
-        let likeness = |track: &Track| likeness(&track.compared.lines(), &lines);
         let nearest = free()
-            .map(|(index, (track, _))| (likeness(track), index))
+            .map(|(index, (recorded, _))| (likeness(&recorded.lines(), &lines), index))
             .max_by_key(|(likeness, index)| (*likeness, std::cmp::Reverse(*index)));
         match nearest {
             None => {
@@ -130,7 +147,7 @@ impl Player {
                 "matches no interaction; the nearest is {} of {} (- recorded, + requested):\n{}",
                 index + 1,
                 self.tracks.len(),
-                diff(&self.tracks[index].compared.lines(), &lines),
+                diff(&recorded[index].lines(), &lines),
             ),
         }
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::HeaderMap;
 use http::{Method, Uri};
+use oa_redact::visible;
 use serde_json::Value;
 
 use super::secrets::Secrets;
@@ -39,14 +40,14 @@ impl Question {
     }
 
     /// Formats the request as lines for comparison: method and path, then the body. Trailing commas of JSON
-    /// lines are removed, because they change when the next line does.
+    /// lines are removed, because they change when the next line does. Invisible characters and bytes that are not
+    /// text are escaped, and a line break at the end is followed by an empty line, so that each difference shows.
     pub(super) fn lines(&self) -> Vec<String> {
         let head = format!("{} {}", self.method, self.target);
-        let line = |line: &str| line.strip_suffix(',').unwrap_or(line).to_owned();
+        let line = |line: &str| visible(line.strip_suffix(',').unwrap_or(line)).into_owned();
         let body: Vec<_> = match &self.body {
-            Payload::Bytes(bytes) => {
-                String::from_utf8_lossy(bytes).lines().map(str::to_owned).collect()
-            }
+            Payload::Bytes(bytes) if bytes.is_empty() => Vec::new(),
+            Payload::Bytes(bytes) => text_of(bytes).split('\n').map(str::to_owned).collect(),
             Payload::Json(value) => format!("{value:#}").lines().map(line).collect(),
         };
         std::iter::once(head).chain(body).collect()
@@ -62,6 +63,17 @@ impl Question {
         let uri = self.target.parse().unwrap_or_default();
         Request::new(0, RequestParts { body, connection: None, headers, method, uri }).question()
     }
+}
+
+/// Returns a body as text in which everything but line feeds can be seen.
+fn text_of(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        let lines: Vec<_> = chunk.valid().split('\n').map(visible).collect();
+        text.push_str(&lines.join("\n"));
+        chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
+    }
+    text
 }
 
 /// The parts of a request that are not compared.

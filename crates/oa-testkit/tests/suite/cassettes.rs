@@ -220,6 +220,54 @@ async fn misses_show_the_nearest_recording() {
     "#);
 }
 
+/// Differences that a terminal does not show: line ends, bytes that are not text, other spaces.
+#[tokio::test]
+async fn misses_show_invisible_differences() {
+    let request = |body: &[u8]| {
+        let body = Full::from(body.to_vec());
+        Request::post("http://test/v1/files").body(body).unwrap()
+    };
+    for (recorded, asked, shown) in [
+        (&b"a\r\nb"[..], &b"a\nb"[..], ["- a\\u{d}\n", "+ a\n"]),
+        (b"a\n", b"a", ["- \n", "  a\n"]),
+        (b"\xffa", b"\xfea", ["- \\xffa\n", "+ \\xfea\n"]),
+        (b"\"a b\"", "\"a\u{a0}b\"".as_bytes(), ["- \"a b\"\n", "+ \"a\\u{a0}b\"\n"]),
+        (b"\x1b[2Ja", b"a", ["- \\u{1b}[2Ja\n", "+ a\n"]),
+    ] {
+        let folder = Folder::new("invisible");
+        let tape = folder.open(Mode::Record);
+        let server = MemoryServer::new(Script::new().otherwise(Reply::text("Hello")));
+        send(&tape, &server, request(recorded)).await.unwrap();
+        drop(tape);
+        let tape = folder.open(Mode::Replay);
+        let error = error_of(send(&tape, &Nobody, request(asked)).await).to_string();
+        assert!(shown.iter().all(|line| error.contains(line)), "{error}");
+        panic_of(|| tape.verify());
+    }
+}
+
+/// Local servers are given any key, which may be a word of the conversation.
+#[tokio::test]
+async fn key_may_be_a_recorded_word() {
+    let folder = Folder::new("placeholder");
+    let asked = question("Is a not-needed key needed?");
+    folder.record(Reply::text("No."), std::slice::from_ref(&asked)).await;
+
+    let request = |body: &serde_json::Value| {
+        let request = Request::post("http://test/v1/chat/completions");
+        let request = request.header("authorization", "Bearer not-needed");
+        request.body(Full::from(body.to_string())).unwrap()
+    };
+    let tape = folder.open(Mode::Replay);
+    let error = error_of(send(&tape, &Nobody, request(&question("A not-needed key?"))).await);
+    assert_eq!(error.kind(), Kind::Miss);
+    assert!(error.to_string().contains("Is a **** key needed?"), "{error}");
+    send(&tape, &Nobody, request(&asked)).await.unwrap();
+    let error = error_of(send(&tape, &Nobody, request(&asked)).await);
+    assert!(error.to_string().contains("which request 2 already used"), "{error}");
+    panic_of(|| tape.verify());
+}
+
 #[tokio::test]
 async fn unused_recordings_are_reported() {
     let folder = Folder::new("not_asked");
