@@ -9,7 +9,8 @@ use serde::Serialize;
 
 use crate::event::{ConversationEvent, EventId};
 
-/// The longest text that is kept as one entry, in bytes, so that no reader gets more at once.
+/// The longest text that is kept as one entry, in bytes, so that no reader gets more at once. Also the maximum number of
+/// its pieces, which may be empty.
 const LONGEST_TEXT: usize = 32 << 10;
 /// The number of pieces of a text that a reader gets individually.
 const NEAR: usize = 32;
@@ -180,7 +181,7 @@ impl Entry {
         }
         let (text, more) = (text_mut(text)?, text_of(more)?);
         // The limit is far below `u32::MAX`, so no conversion below can fail after the text has grown.
-        if text.len() + more.len() > LONGEST_TEXT {
+        if text.len() + more.len() > LONGEST_TEXT || self.ends.len() == LONGEST_TEXT {
             return None;
         }
         if self.ends.is_empty() {

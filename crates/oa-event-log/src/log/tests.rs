@@ -164,6 +164,17 @@ fn far_readers_get_merged_pieces() {
     assert_eq!(log.read(99), Next::Event(EventId { run: 1, number: 99 }, text("ab")));
 }
 
+/// They add nothing to a text, but each has a number.
+#[test]
+fn empty_pieces_are_bounded() {
+    let mut log = EventLog::new(1 << 16, 100);
+    for _ in 0..200_000 {
+        log.push(1, text(""));
+    }
+    assert!(log.bytes <= 1 << 19, "{} bytes in {} entries", log.bytes, log.entries.len());
+    assert_eq!(log.after(EventId { run: 1, number: 200_000 }), Some(200_001));
+}
+
 #[test]
 fn event_ids_round_trip() {
     let id = EventId { run: 1_700_000_000_000, number: 345 };
