@@ -1,4 +1,4 @@
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{io, thread};
@@ -29,7 +29,7 @@ pub(crate) struct LockGuard<'a> {
     file: &'a File,
 }
 
-/// The maximum number of times a removed file is opened again. Some file systems do not count links at all.
+/// The maximum number of times a file is opened again. Some file systems change the number of a file at any time.
 const REOPENED: usize = 8;
 
 impl Lock {
@@ -44,10 +44,10 @@ impl Lock {
         // both hold "the" lock, so whoever gets it checks that the file is still the one that others find.
         lock(&self.file, "the folder", access, self.timeout)?;
         for _ in 0..REOPENED {
-            if !is_removed(&self.file) {
+            if is_at(&self.file, &self.path) {
                 break;
             }
-            // The file was removed, so other processes lock a new one.
+            // The file or its folder was removed or renamed, so other processes lock a new one.
             self.file = open(&self.path).map_err(|error| Error::unwritable(&self.path, error))?;
             lock(&self.file, "the folder", access, self.timeout)?;
         }
@@ -61,18 +61,22 @@ fn open(path: &Path) -> io::Result<File> {
     open_file(path, &mut options)
 }
 
-/// Returns true if an open file was unlinked. Other systems do not remove open files.
-fn is_removed(file: &File) -> bool {
+/// Returns true if an open file still has this path. Other systems neither remove nor rename open files.
+fn is_at(file: &File, path: &Path) -> bool {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;
 
-        file.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
+        let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        let (open, named) =
+            (file.metadata().map(identity), fs::symlink_metadata(path).map(identity));
+        // If the open file cannot be examined, nothing is known against it.
+        open.map_or(true, |open| named.is_ok_and(|named| named == open))
     }
     #[cfg(not(unix))]
     {
-        let _ = file;
-        false
+        let _ = (file, path);
+        true
     }
 }
 

@@ -170,6 +170,27 @@ fn removed_lock_file_is_opened_again() {
     assert_eq!(load(&store, "a").unwrap(), turns(1));
 }
 
+/// As by somebody who puts the sessions away: who opens the folder next makes it anew, and both write there.
+#[cfg(unix)]
+#[test]
+fn renamed_folder_is_locked_anew() {
+    let place = tempfile::tempdir().unwrap();
+    let (folder, away) = (place.path().join("sessions"), place.path().join("away"));
+    let mut limits = Limits::default();
+    limits.timeout = Duration::ZERO;
+    let store = JsonlStore::open_with(&folder, limits).unwrap();
+    create(&store, "a");
+    fs::rename(&folder, &away).unwrap();
+    assert_eq!(kind(load(&store, "a")), ErrorKind::Io);
+    create(&JsonlStore::open(&folder).unwrap(), "b");
+    let lock = File::options().write(true).open(folder.join(".lock")).unwrap();
+    FileExt::lock(&lock).unwrap();
+    assert_eq!(kind(load(&store, "b")), ErrorKind::Busy);
+    FileExt::unlock(&lock).unwrap();
+    assert_eq!(load(&store, "b").unwrap(), []);
+    assert_eq!(kind(load(&store, "a")), ErrorKind::NotFound);
+}
+
 #[test]
 fn uncreatable_folder_is_an_error() {
     let files = Files::new(1);
