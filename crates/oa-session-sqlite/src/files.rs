@@ -131,5 +131,5 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 }
 
 fn unusable(path: &Path, error: io::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("cannot open {}", path.display())).with_source(error)
+    Error::new(ErrorKind::Io, format!("cannot open {}: {error}", path.display())).with_source(error)
 }

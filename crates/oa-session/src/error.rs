@@ -53,11 +53,17 @@ impl Error {
     }
 
     pub(crate) fn unreadable(path: &Path, error: io::Error) -> Self {
-        Self::new(ErrorKind::Io, format!("cannot read {}", path.display())).with_source(error)
+        Self::failed(format!("cannot read {}", path.display()), error)
     }
 
     pub(crate) fn unwritable(path: &Path, error: io::Error) -> Self {
-        Self::new(ErrorKind::Io, format!("cannot write {}", path.display())).with_source(error)
+        Self::failed(format!("cannot write {}", path.display()), error)
+    }
+
+    /// Creates an error with its cause in the message too: many programs show only the message, and an operator has to
+    /// know that the disk is full.
+    pub(crate) fn failed(message: impl fmt::Display, error: io::Error) -> Self {
+        Self::new(ErrorKind::Io, format!("{message}: {error}")).with_source(error)
     }
 
     pub(crate) fn invalid_input(message: impl Into<String>) -> Self {

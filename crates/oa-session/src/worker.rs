@@ -44,7 +44,7 @@ impl<S: Send + 'static> Worker<S> {
         let thread = thread::Builder::new().name(name.to_owned());
         let started = thread.spawn(move || work(state, &received));
         started.map_err(|error| {
-            Error::new(ErrorKind::Io, format!("cannot start the thread {name}")).with_source(error)
+            Error::failed(format_args!("cannot start the thread {name}"), error)
         })?;
         Ok(Self { name: name.to_owned(), tasks })
     }

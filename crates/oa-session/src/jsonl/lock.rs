@@ -110,8 +110,7 @@ pub(crate) fn lock(
                 return Err(Error::new(ErrorKind::Busy, message));
             }
             Err(TryLockError::Error(error)) => {
-                let message = format!("cannot lock {what}");
-                return Err(Error::new(ErrorKind::Io, message).with_source(error));
+                return Err(Error::failed(format_args!("cannot lock {what}"), error));
             }
         }
     }

@@ -197,4 +197,6 @@ fn uncreatable_folder_is_an_error() {
     let error = JsonlStore::open(files.path().join("inside")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io);
     assert!(error.to_string().starts_with("cannot write "));
+    let cause = std::error::Error::source(&error).expect("it has a cause");
+    assert!(error.to_string().ends_with(&format!("/inside: {cause}")), "{error}");
 }
