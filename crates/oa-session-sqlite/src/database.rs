@@ -14,7 +14,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, Transactio
 use serde_json::{Map, Value};
 
 use crate::error::{corrupt, failed};
-use crate::files;
+use crate::files::{self, DatabaseFile};
 use crate::row::{COLUMNS, Found, read};
 use crate::schema;
 
@@ -22,6 +22,7 @@ use crate::schema;
 #[derive(Debug)]
 pub(crate) struct Database {
     connection: Connection,
+    file: DatabaseFile,
     limits: Limits,
 }
 
@@ -50,7 +51,7 @@ impl Database {
             match open() {
                 Ok(connection) => {
                     files::close_to_others(&file);
-                    return Ok(Self { connection, limits });
+                    return Ok(Self { connection, file: DatabaseFile::new(file), limits });
                 }
                 // SQLite's busy timeout does not cover a change of the journal mode while others open the
                 // database: it fails immediately.
@@ -96,6 +97,7 @@ impl Database {
     }
 
     pub(crate) fn load(&mut self, id: &SessionId) -> Result<Session, Error> {
+        self.file.check()?;
         let broken = |error: Error| error.located(format_args!("session {id}"));
         // One transaction, so that both statements see the same state.
         let transaction = self.connection.transaction().map_err(failed)?;
@@ -112,6 +114,7 @@ impl Database {
 
     pub(crate) fn list(&self, list: &List) -> Result<SessionPage, Error> {
         list.check(&self.limits)?;
+        self.file.check()?;
         let mut statement = self.connection.prepare(&list_sql(list)).map_err(failed)?;
         // One more than requested, to know whether there is another page.
         let more = i64::try_from(list.limit.saturating_add(1)).unwrap_or(i64::MAX);
@@ -217,6 +220,7 @@ impl Database {
         &mut self,
         change: impl FnOnce(&Transaction<'_>, &Limits) -> Result<T, Error>,
     ) -> Result<T, Error> {
+        self.file.check()?;
         // Lock for writing from the start: a transaction that has read first may be refused the lock later.
         let immediate = TransactionBehavior::Immediate;
         let transaction = self.connection.transaction_with_behavior(immediate).map_err(failed)?;
@@ -376,7 +380,8 @@ mod tests {
     fn database() -> Database {
         let mut connection = Connection::open_in_memory().expect("there is memory");
         schema::prepare(&mut connection).expect("it is new");
-        Database { connection, limits: Limits::default() }
+        let file = DatabaseFile::new(":memory:".into());
+        Database { connection, file, limits: Limits::default() }
     }
 
     #[test]

@@ -36,6 +36,49 @@ pub(crate) fn prepare(path: &Path) -> Result<PathBuf, Error> {
     Ok(path)
 }
 
+/// The file of an open database.
+///
+/// After the file was removed or renamed, SQLite would go on in a file that nobody finds.
+#[derive(Debug)]
+pub(crate) struct DatabaseFile {
+    path: PathBuf,
+    /// `None` in memory, and on systems that neither remove nor rename open files.
+    identity: Option<(u64, u64)>,
+}
+
+impl DatabaseFile {
+    /// Remembers the file of a database that was just opened.
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { identity: identity(&path), path }
+    }
+
+    /// Checks that the path still names the open file.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.identity.is_none() || self.identity == identity(&self.path) {
+            return Ok(());
+        }
+        let path = self.path.display();
+        let message = format!("{path} was removed or replaced: open the store again");
+        Err(Error::new(ErrorKind::Io, message))
+    }
+}
+
+/// Returns the device and the number of a file.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+
+        let metadata = fs::symlink_metadata(path).ok().filter(|_| path != Path::new(IN_MEMORY));
+        metadata.map(|metadata| (metadata.dev(), metadata.ino()))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        None
+    }
+}
+
 #[derive(Debug, Eq, PartialEq)]
 enum Found {
     File,

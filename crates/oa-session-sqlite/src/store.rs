@@ -12,6 +12,9 @@ use crate::database::Database;
 ///
 /// Each store has its own connection and thread; any number of stores, also in several processes, may open the
 /// same file. A writer waits for others up to the timeout in [`Limits`].
+///
+/// If the file is removed or replaced while a store is open, each operation of the store is an `Io` error, because its
+/// writes would be lost. Open it again.
 #[derive(Debug)]
 pub struct SqliteStore {
     path: PathBuf,

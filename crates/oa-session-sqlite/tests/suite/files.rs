@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use oa_session::contract::block_on;
-use oa_session::{ErrorKind, SessionStore};
+use oa_session::{ErrorKind, List, SessionStore};
 use oa_session_sqlite::SqliteStore;
 
 use crate::{Place, append, create, id, turn};
@@ -98,6 +98,33 @@ fn links_in_the_folder_path_are_followed() {
     symlink(place.0.path(), &link).unwrap();
     create(&SqliteStore::open(link.join("sessions.db")).unwrap(), "a");
     assert!(block_on(place.open().unwrap().load(&id("a"))).is_ok());
+}
+
+/// Writes to a file without a name would be gone with the process.
+#[test]
+fn removed_databases_take_no_writes() {
+    for replace in [false, true] {
+        let place = Place::new();
+        let store = place.open().unwrap();
+        let info = create(&store, "a");
+        fs::rename(place.path(), place.0.path().join("away")).unwrap();
+        if replace {
+            fs::write(place.path(), "").unwrap();
+        }
+        let errors = [
+            append(&store, &info, turn(0)).unwrap_err(),
+            block_on(store.load(&id("a"))).unwrap_err(),
+            block_on(store.list(List::new(1))).unwrap_err(),
+            block_on(store.delete(&id("a"))).unwrap_err(),
+        ];
+        for error in errors {
+            assert_eq!(error.kind(), ErrorKind::Io);
+            let said = "sessions.db was removed or replaced: open the store again";
+            assert!(error.to_string().ends_with(said), "{error}");
+        }
+        fs::rename(place.0.path().join("away"), place.path()).unwrap();
+        append(&store, &info, turn(0)).unwrap();
+    }
 }
 
 #[test]
