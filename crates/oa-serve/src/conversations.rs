@@ -138,8 +138,7 @@ impl Conversations {
             known.touch();
             return Ok(known);
         }
-        // Loads without the lock of `open`. If another request has loaded it meanwhile, `open_as` returns
-        // that conversation and drops this one.
+        // Loads without the lock of `open`. If another request has loaded it meanwhile, `open_as` returns that one.
         let saved = SavedSession::open(Arc::clone(&self.0.store), id).await?;
         let seat = Seat::stored(&self.0.agent, saved)?;
         let conversation = Arc::new(Conversation::new(seat, &self.0.limits));
@@ -177,8 +176,7 @@ impl Conversations {
             let mut created = created.lock().unwrap_or_else(PoisonError::into_inner);
             // A conversation that was deleted and continues: it must not make room for itself.
             created.retain(|known| known != id);
-            // Spares conversations at work. While they are more than the limit, nothing else is deleted but
-            // those that have ended since.
+            // Spares conversations at work: while they exceed the limit, only those that have ended since are deleted.
             while created.len() >= self.0.limits.stored.max(1)
                 && let Some(oldest) = created.iter().position(|id| !self.is_running(id))
             {
@@ -325,14 +323,17 @@ impl Conversations {
             CallAnswer::Approved { .. } | CallAnswer::Denied { .. } => WaitingKind::Approval,
             CallAnswer::Result { .. } => WaitingKind::Result,
         };
-        conversation.waiting_call(call_id, kind)?;
-        // The permit comes before the answer: if it were refused afterwards, the call would no longer wait,
-        // and nothing would continue the turn.
-        let permit = self.permit()?;
-        let mut seat = Arc::clone(&conversation.seat).lock_owned().await;
+        let seat = Arc::clone(&conversation.seat);
+        let mut seat = match conversation.waiting_call(call_id, kind) {
+            Ok(_) => seat.lock_owned().await,
+            // Another server may have asked since this one has seen the conversation. A run would have seen it.
+            Err(refusal) => seat.try_lock_owned().map_err(|_| refusal)?,
+        };
         self.refresh(&conversation, &mut seat).await?;
         // Another viewer may have answered it in between, here or on another server.
         conversation.waiting_call(call_id, kind)?;
+        // Before the answer: if it were refused afterwards, the call would no longer wait, and nothing would continue.
+        let permit = self.permit()?;
         self.claim(&conversation, &mut seat, &[call_id.to_owned()]).await?;
         if let Err(error) = give(&mut seat.client, call_id, &answer) {
             // An input that does not match the schema: the call still waits, on all servers.

@@ -157,6 +157,30 @@ async fn one_server_takes_an_approval() {
     assert_eq!((first.conversations.running(), second.conversations.running()), (1, 0));
 }
 
+/// A server that has the conversation in memory, from before the other one asked.
+#[tokio::test]
+async fn any_server_takes_an_approval() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+    let app = || {
+        let agent = agent().tool_rule(ToolRule::ask("wait"));
+        App::of(agent, |server| server.session_store(Arc::clone(&store)))
+    };
+    let (first, second) = (app(), app());
+    let path = "/api/conversations/chat-c1";
+    first.frames("/api/chat", &json!({"id": "c1", "messages": [user("Hello.")]})).await;
+    let (_, known) = second.get(path).await;
+    assert_eq!(known["waiting"], json!([]));
+    first.frames("/api/chat", &json!({"id": "c1", "messages": [user("[wait]")]})).await;
+    let (_, known) = first.get(path).await;
+    let call = known["waiting"][0]["call_id"].as_str().expect("a call waits");
+    let approve = format!("{path}/calls/{call}/approve");
+    assert_eq!(second.post(&approve, json!({})).await.0, StatusCode::ACCEPTED);
+    assert_eq!(first.post(&approve, json!({})).await.0, StatusCode::CONFLICT);
+    assert_eq!((first.conversations.running(), second.conversations.running()), (0, 1));
+    let other = format!("{path}/calls/other/approve");
+    assert_eq!(second.post(&other, json!({})).await.0, StatusCode::NOT_FOUND);
+}
+
 /// An agent that asks before it adds a step; `[plans]` adds two.
 fn planner() -> oa_client::AgentOptionsBuilder {
     let add = oa_tools::tool("add_step", "Adds a step")
