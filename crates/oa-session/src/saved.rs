@@ -134,6 +134,45 @@ impl SavedSession {
         Ok(())
     }
 
+    /// Loads the session again. Returns true if someone else has changed its messages or its pending call: a write of our
+    /// own counts as ours, even if its outcome was not known.
+    ///
+    /// ```
+    /// # oa_session::contract::block_on(async {
+    /// # use std::sync::Arc;
+    /// # use oa_session::{MemoryStore, NewSession, SavedSession};
+    /// # use oa_types::Message;
+    /// let store = Arc::new(MemoryStore::new());
+    /// let mut one = SavedSession::open_or_create(store.clone(), NewSession::now("chat-1")?).await?;
+    /// let mut other = SavedSession::open_or_create(store, NewSession::now("chat-1")?).await?;
+    /// one.save_now(&[Message::user("Hi")]).await?;
+    /// assert!(!one.catch_up().await?);
+    /// assert!(other.catch_up().await?);
+    /// assert_eq!(other.session().messages, [Message::user("Hi")]);
+    /// # Ok::<(), oa_session::Error>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The same as [`load`](SessionStore::load); on an error the session is unchanged.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future changes nothing.
+    pub async fn catch_up(&mut self) -> Result<bool, Error> {
+        let stored = self.store.load(&self.session.info.id).await?;
+        if stored.info.revision == self.session.info.revision {
+            // The metadata may differ. The attempts are kept, because the store may still perform one of them.
+            self.session = stored;
+            return Ok(false);
+        }
+        let is_ours = self.is_ours(&stored);
+        self.session = stored;
+        self.attempts.clear();
+        Ok(!is_ours)
+    }
+
     /// Writes the conversation atomically: appends new messages, replacing saved ones from the first
     /// difference. A pending call is cleared. Does nothing if nothing changed, nor if the store already holds exactly
     /// this conversation.
@@ -176,18 +215,23 @@ impl SavedSession {
         if stored.info.revision == self.session.info.revision {
             return false;
         }
-        // Without an answer from the store, the session may be at the revision of any attempt. Its content tells which.
-        let known = &self.session.messages;
-        let is_ours = self.attempts.iter().any(|Attempt { keep, messages, pending }| {
-            stored.messages.split_at_checked(*keep).is_some_and(|(kept, new)| {
-                known.starts_with(kept) && new == messages && stored.pending == *pending
-            })
-        });
+        let is_ours = self.is_ours(&stored);
         if is_ours {
             self.session = stored;
             self.attempts.clear();
         }
         is_ours
+    }
+
+    /// Returns true if one of the attempts led to the stored session, which is at another revision than the known one.
+    fn is_ours(&self, stored: &Session) -> bool {
+        // Without an answer from the store, the session may be at the revision of any attempt. Its content tells which.
+        let known = &self.session.messages;
+        self.attempts.iter().any(|Attempt { keep, messages, pending }| {
+            stored.messages.split_at_checked(*keep).is_some_and(|(kept, new)| {
+                known.starts_with(kept) && new == messages && stored.pending == *pending
+            })
+        })
     }
 
     /// Remembers a write before it begins: if its future is dropped, the next call finds out about it.

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use oa_session::contract::block_on;
 use oa_session::{
-    ErrorKind, JsonlStore, MemoryStore, NewSession, Pending, SavedSession, SessionStore, Timestamp,
+    Error, ErrorKind, FaultPoint, FaultStore, JsonlStore, MemoryStore, NewSession, Operation,
+    Pending, SavedSession, SessionStore, Timestamp,
 };
 use oa_types::{Message, ToolResultBlock, ToolUseBlock};
 use serde_json::json;
 
-use crate::{at, id, kind, turn, turns};
+use crate::{append, at, id, kind, turn, turns};
 
 fn new() -> NewSession {
     NewSession::new(id("a"), at(1)).with_title("kept")
@@ -275,4 +276,23 @@ fn save_uses_given_or_system_time() {
         assert!(session.info.updated_at >= updated && session.info.is_pending);
         assert_eq!(session.conversation(), history);
     });
+}
+
+/// A write that the program did not learn of is its own.
+#[test]
+fn catching_up_tells_who_has_written() {
+    let inner = Arc::new(MemoryStore::new());
+    let store = FaultStore::new(Arc::clone(&inner), async |point| match point {
+        FaultPoint::After(Operation::Append) => Err(Error::new(ErrorKind::Io, "broken")),
+        _ => Ok(()),
+    });
+    let mut saved = block_on(SavedSession::open_or_create(Arc::new(store), new())).unwrap();
+    assert_eq!(kind(block_on(saved.save(&turn(0), at(1)))), ErrorKind::Io);
+    assert!(!block_on(saved.catch_up()).unwrap());
+    assert_eq!(saved.session().messages, turn(0));
+    let known = saved.session().info.clone();
+    append(&*inner, &known, turn(1)).unwrap();
+    assert!(block_on(saved.catch_up()).unwrap());
+    assert_eq!(saved.session().messages, turns(2));
+    assert!(!block_on(saved.catch_up()).unwrap());
 }
