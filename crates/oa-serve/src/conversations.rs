@@ -432,10 +432,7 @@ impl Conversations {
         seat: &mut Seat,
     ) -> Result<(), Refusal> {
         let Some(saved) = &mut seat.saved else { return Ok(()) };
-        // Changes of metadata, such as a title, do not change the revision.
-        let known = saved.session().info.revision;
-        saved.reload().await?;
-        if saved.session().info.revision != known {
+        if saved.catch_up().await? {
             seat.restore(&self.0.agent)?;
             conversation.forget_steering();
             conversation.adopt(seat, &self.0.server);

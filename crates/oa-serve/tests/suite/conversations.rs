@@ -1,12 +1,13 @@
 //! Conversations by id: created, prompted, listed, renamed, deleted, and kept in a store.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
 use oa_serve::ServeLimits;
-use oa_session::{FaultStore, MemoryStore, SessionStore};
+use oa_session::{Error, ErrorKind, FaultPoint, FaultStore, MemoryStore, Operation, SessionStore};
 use serde_json::json;
 
 use crate::app::{App, text};
@@ -300,6 +301,34 @@ async fn failed_run_leaves_conversation_usable() {
     assert!(end.data["error"].as_str().is_some_and(|error| error.contains("no such luck")));
     app.prompt(&path, "next").await;
     assert_eq!(text(&events.run().await), "You said: next");
+}
+
+/// The database restarts during a run, which learns neither that its prompt was stored nor can store its answer.
+#[tokio::test]
+async fn unsaved_answers_are_not_forgotten() {
+    let is_down = Arc::new(AtomicBool::new(false));
+    let (down, has_broken) = (Arc::clone(&is_down), AtomicBool::new(false));
+    let store = FaultStore::new(MemoryStore::new(), move |point| {
+        let is_stored = point == FaultPoint::After(Operation::Append);
+        if is_stored && !has_broken.swap(true, Ordering::Relaxed) {
+            down.store(true, Ordering::Relaxed);
+        }
+        let fails = down.load(Ordering::Relaxed);
+        async move {
+            if fails { Err(Error::new(ErrorKind::Io, "the connection broke")) } else { Ok(()) }
+        }
+    });
+    let app = App::new(|server| server.session_store(store));
+    let path = app.create().await;
+    let mut events = app.view(&path, None).await;
+    app.prompt(&path, "Hello").await;
+    let end = events.run().await.pop().expect("a run ends");
+    let said = "the conversation could not be saved: the connection broke";
+    assert_eq!(end.data["error"], said);
+    is_down.store(false, Ordering::Relaxed);
+    app.prompt(&path, "[body]").await;
+    let body = text(&events.run().await);
+    assert!(body.contains("You said: Hello"), "{body}");
 }
 
 #[tokio::test]
