@@ -21,12 +21,15 @@ impl ThinkingTags {
     /// `<think>` and `</think>`, which most models write.
     pub const THINK: Self = Self::new("<think>", "</think>");
 
-    /// The tags of all models known to leave thinking in the text of some server: Mistral's, Seed-OSS, Gemma 4,
-    /// gpt-oss, Command and Apertus.
+    /// The tags of all models known to leave thinking in the text of some server: Mistral's, Seed-OSS, MiniMax M3,
+    /// Hunyuan 3, Solar Open 2, Gemma 4, gpt-oss, Command and Apertus.
     pub const KNOWN: &[Self] = &[
         Self::THINK,
         Self::new("[THINK]", "[/THINK]"),
         Self::new("<seed:think>", "</seed:think>"),
+        Self::new("<mm:think>", "</mm:think>"),
+        Self::new("<think:opensource>", "</think:opensource>"),
+        Self::new("<|think:start|>", "<|think:end|>"),
         Self::new("<|channel>thought", "<channel|>"),
         Self {
             bridge: "<|start|>assistant<|channel|>final<|message|>",
