@@ -45,7 +45,8 @@
 //!   first. Only text that may be the start of a call is held back, at most [`Scanner::MOST_HELD`] bytes. White space
 //!   before a call is removed with the call, and so is the label `Final Answer:` of [`React`].
 //! - Thinking at the start of an answer, such as from `<think>` to `</think>`, is text: a call in it is only a draft.
-//!   What follows is read as if the answer began there. [`ThinkingTags`](oa_json::ThinkingTags) lists the tags.
+//!   What follows is read as if the answer began there. [`ThinkingTags`](oa_json::ThinkingTags) lists the tags. What
+//!   follows the first `</think>` is also read like that, because some templates put `<think>` into the prompt.
 //! - All consecutive calls are read. Text after them is dropped, because the model wrote it without the results.
 //! - A call written by a dialect is read back as the same call.
 //! - An ambiguous call becomes a [`MalformedCall`] with the reason and the raw text; nothing is guessed. An unknown
@@ -80,6 +81,7 @@ mod bare;
 mod bodies;
 mod closing;
 mod convert;
+mod held_by;
 mod object;
 mod quote;
 mod schema;

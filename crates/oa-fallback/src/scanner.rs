@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 use std::mem;
 
-use oa_json::{LenientValue, ThinkingTags, held};
+use oa_json::{ThinkingTags, held};
 use oa_types::check_nesting;
 
 use crate::call::{MalformedCall, Scanned, TextCall};
@@ -10,6 +10,7 @@ use crate::grammar::{
     AfterCall, BodyEnd, CallBody, Grammar, Match, ParsedCall, Position, TextBody,
 };
 use crate::head::{CallHead, NoMatch};
+use crate::held_by;
 
 /// The maximum white space before a call that is held back and removed with it, in bytes.
 const SPACE: usize = 64;
@@ -84,6 +85,8 @@ pub struct Scanner {
     /// True if there was only white space so far: in the answer, and in the line.
     at_start: bool,
     at_line_start: bool,
+    /// The end of thinking that began in the prompt, unless it was found.
+    thinking: Option<Closing>,
     /// The call being read: its head and the part of its body that has arrived.
     raw: String,
     /// The offset of the body in `raw`.
@@ -156,6 +159,7 @@ impl Scanner {
             held: String::new(),
             at_start: true,
             at_line_start: true,
+            thinking: Some(Closing::new(ThinkingTags::THINK.close)),
             raw: String::new(),
             head: 0,
             calls: 0,
@@ -276,6 +280,7 @@ impl Scanner {
             self.state = State::Text;
             // The answer itself begins here, as it would if the server had taken the thinking out of it.
             (self.at_start, self.at_line_start) = (true, true);
+            self.thinking = Some(Closing::new(ThinkingTags::THINK.close));
         }
         length
     }
@@ -458,7 +463,7 @@ impl Scanner {
     /// Reads the body of a call, unless its value may exceed the memory that is left.
     fn read(&self, body: &dyn CallBody, end: BodyEnd) -> Vec<ParsedCall> {
         let text = &self.raw[self.head..];
-        if held_by(text) > self.left() {
+        if held_by::text(text) > self.left() {
             let name = Self::name_by(body, text);
             return vec![ParsedCall::malformed(name.as_deref(), TOO_LARGE)];
         }
@@ -544,6 +549,12 @@ impl Scanner {
             return;
         }
         self.note(text);
+        // The answer begins behind it, as behind thinking that began in the answer.
+        if let Some(end) = self.thinking.as_mut().and_then(|thinking| thinking.push(text)) {
+            self.thinking = None;
+            let is_start = is_blank(&text[end..]);
+            (self.at_start, self.at_line_start) = (is_start, is_start || self.at_line_start);
+        }
         let start = self.text.len();
         self.text.push_str(text);
         self.queue_text(start);
@@ -563,7 +574,6 @@ impl Scanner {
 
     /// Updates the position in the answer and in the line after emitting a text.
     fn note(&mut self, text: &str) {
-        let is_blank = |text: &str| text.bytes().all(|byte| byte.is_ascii_whitespace());
         self.at_start = self.at_start && is_blank(text);
         self.at_line_start = match text.rfind('\n') {
             Some(at) => is_blank(&text[at..]),
@@ -572,19 +582,8 @@ impl Scanner {
     }
 }
 
-/// Returns an upper bound for the memory of a call while it is read, as written values and as JSON, in bytes. It
-/// counts every syntax character, because it does not know which ones are inside strings.
-fn held_by(text: &str) -> usize {
-    /// The size of a named value as it was written.
-    const WRITTEN: usize = 2 * (size_of::<String>() + size_of::<LenientValue>());
-    let by_sign = |byte: u8| match byte {
-        b',' => held::ITEM + WRITTEN,
-        b':' | b'=' => held::MEMBER + WRITTEN,
-        b'[' => held::LIST + 2 * WRITTEN,
-        b'{' | b'<' | b'(' => held::OBJECT + 2 * WRITTEN,
-        _ => 0,
-    };
-    text.bytes().map(by_sign).sum::<usize>() + 3 * text.len()
+fn is_blank(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_whitespace())
 }
 
 /// Returns the last character boundary at or before `at`.
