@@ -20,8 +20,29 @@ const SMALL_TALK: &str = "Name a large city.";
 const NO_CHOICE: &str = "do not rely on .tool_choice(..) here: ask for the tool in the prompt";
 
 /// Starts of calls that the server should have parsed, but left in the text.
-const MARKS: [&str; 6] =
-    ["<tool_call", "<|tool_call", "[TOOL_CALLS]", "<|python_tag|>", "<function=", "```tool_code"];
+const MARKS: [&str; 21] = [
+    "<tool_call",
+    "<|tool_call",
+    "[TOOL_CALLS]",
+    "<|python_tag|>",
+    "<function=",
+    "<function_call",
+    "<invoke",
+    "<longcat_tool_call",
+    "<minimax:tool_call",
+    "]<]minimax[>[",
+    "<TOOLCALL>",
+    "<start_function_call>",
+    "<|tools_prefix|>",
+    "<|START_ACTION|>",
+    "<|action_start|>",
+    "<|channel|>commentary to=",
+    "<|open|>tools",
+    "<｜tool",
+    "<｜DSML｜",
+    "functools[",
+    "```tool_code",
+];
 
 fn weather() -> ToolSpec {
     let city = json!({ "type": "string", "description": "The city" });

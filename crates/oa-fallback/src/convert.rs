@@ -102,6 +102,17 @@ pub(crate) fn convert_text(
     name: &str,
 ) -> Result<Value, String> {
     let schema = parameters.and_then(|parameters| parameters.get(name));
+    let may_lack = || parameters.is_some_and(|of| !of.required().any(|needed| needed == name));
+    convert_text_of(text, schema, may_lack, name)
+}
+
+/// Converts the text of a value between tags, which may lack if `may_lack` returns true.
+pub(crate) fn convert_text_of(
+    text: &str,
+    schema: Option<Schema<'_>>,
+    may_lack: impl Fn() -> bool,
+    name: &str,
+) -> Result<Value, String> {
     let types = Types::of(schema);
     if types.is_any() {
         // Between tags, quotes are part of the text.
@@ -111,7 +122,6 @@ pub(crate) fn convert_text(
             Ok(value) => value,
         });
     }
-    let may_lack = || parameters.is_some_and(|of| !of.required().any(|needed| needed == name));
     if text.trim() == "null" && (types.allow(Type::Null) || may_lack()) {
         return Ok(Value::Null);
     }

@@ -12,15 +12,21 @@ use crate::tools::Tools;
 const NAMES: [&str; 5] = ["name", "function", "tool", "tool_name", "action"];
 const ARGUMENTS: [&str; 5] = ["arguments", "parameters", "args", "input", "action_input"];
 
+/// The members of an object that lists calls.
+pub(crate) const LISTS: [&str; 2] = ["calls", "tool_calls"];
+
 /// Reads a call, or a list of calls.
 pub(crate) fn calls(text: &str, tools: &Tools) -> Vec<ParsedCall> {
     let list = |list: Vec<Value>| list.into_iter().map(|value| call(value, tools)).collect();
     match json(text) {
         Ok(Value::Array(calls)) => list(calls),
-        Ok(Value::Object(mut object)) if is_list(&object) => match object.remove("calls") {
-            Some(Value::Array(calls)) => list(calls),
-            _ => Vec::new(),
-        },
+        Ok(Value::Object(mut object)) if is_list(&object) => {
+            let calls = LISTS.iter().filter_map(|member| object.remove(*member)).next();
+            match calls {
+                Some(Value::Array(calls)) => list(calls),
+                _ => Vec::new(),
+            }
+        }
         Ok(value) => vec![call(value, tools)],
         Err(error) => vec![ParsedCall::malformed(name_in(text).as_deref(), error)],
     }
@@ -101,7 +107,7 @@ fn call(value: Value, tools: &Tools) -> ParsedCall {
 
 /// Returns true for a list of calls: `{"calls": [..]}`.
 fn is_list(object: &Map<String, Value>) -> bool {
-    object.get("calls").is_some_and(Value::is_array)
+    LISTS.iter().any(|member| object.get(*member).is_some_and(Value::is_array))
         && !NAMES.iter().any(|name| object.contains_key(*name))
 }
 

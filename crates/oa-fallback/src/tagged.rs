@@ -3,15 +3,21 @@
 mod bare;
 mod code;
 mod function;
+mod functionary;
+mod functools;
 mod gemma;
 mod glm;
 mod harmony;
 mod hermes;
 mod invoke;
+mod kimi;
+mod labeled;
 mod llama;
 mod marked;
+mod minimax;
 mod mistral;
 mod python;
+mod roles;
 mod tokens;
 
 use std::sync::Arc;
@@ -32,17 +38,27 @@ use crate::tools::Tools;
 ///
 /// | models | format |
 /// | --- | --- |
-/// | Hermes, Qwen | `<tool_call>{"name": .., "arguments": {..}}</tool_call>` |
+/// | Hermes, Qwen, Granite 4, ERNIE, MiMo, EXAONE | `<tool_call>{"name": .., "arguments": {..}}</tool_call>`; in `<tools>`, `<tool>`, `<response>`, `<json>` or `<xml>` instead, if the tool exists |
 /// | Llama | `<\|python_tag\|>{"name": .., "parameters": {..}}`, and the object alone at the start of an answer if a tool of that name exists |
 /// | Mistral | `[TOOL_CALLS] [{"name": .., "arguments": {..}}]`, `[TOOL_CALLS]name[ARGS]{..}` |
-/// | GLM | `<tool_call>name` with `<arg_key>` and `<arg_value>` |
-/// | Qwen Coder, Seed, Nemotron 3, Llama | `<function=name>` with `<parameter=key>`, or with JSON |
-/// | MiniMax, DeepSeek from V3.2, Step | `<invoke name="name">` with `<parameter name="key">`, also with `｜DSML｜` or `steptml:` in each tag; without a mark before it, if the tool exists |
-/// | Kimi | `<\|tool_call_begin\|>functions.name:0<\|tool_call_argument_begin\|>{..}` |
+/// | xLAM | a list of such objects, or `{"tool_calls": [..]}`, at the start of an answer or behind thinking, also in a fence, if the first tool exists |
+/// | Phi-4-mini, FireFunction | `functools[{"name": .., "arguments": {..}}]`, if the first tool exists |
+/// | InternLM, Intern-S1 | `<\|action_start\|><\|plugin\|>{"name": .., "parameters": {..}}<\|action_end\|>` |
+/// | GLM, Laguna, HyperCLOVA X, LongCat, Hunyuan 3 | `<tool_call>name` with `<arg_key>` and `<arg_value>`, also with `longcat_` or `:opensource` in each tag |
+/// | Solar Open | `<\|tool_call:begin\|>id<\|tool_call:name\|>name<\|tool_call:args\|>{..}`; from 2 on `<\|tool_call:start\|>name` with `<\|tool_arg:start\|>` and `<\|tool_arg:value\|>` |
+/// | Qwen Coder, Seed, Nemotron 3, Step 3.5, Llama, Functionary 3.1 | `<function=name>` with `<parameter=key>`, or with JSON |
+/// | MiniMax M2, DeepSeek from V3.2, Step, GigaChat 3.5, dots, Muse | `<invoke name="name">` with `<parameter name="key">`, also with `｜DSML｜`, `｜GCML｜`, `steptml:` or `atem:` in each tag; without a mark before it, if the tool exists |
+/// | MiniCPM 5 | `<function name="name">` with `<param name="key">`, if the tool exists |
+/// | MiniMax M3 | `]<]minimax[>[<invoke name="name">` with a tag for each key |
+/// | Kimi K2 | `<\|tool_call_begin\|>functions.name:0<\|tool_call_argument_begin\|>{..}` |
+/// | Kimi K3 | `<\|open\|>call tool="name"<\|sep\|>` with `<\|open\|>argument key="key" type="string"<\|sep\|>` |
 /// | DeepSeek until V3.1 | `<｜tool▁call▁begin｜>name<｜tool▁sep｜>{..}` |
 /// | gpt-oss | `<\|channel\|>commentary to=functions.name <\|constrain\|>json<\|message\|>{..}` |
+/// | Inkling | `<\|message_model\|>name<\|content_invoke_tool_json\|>{"name": .., "args": {..}}` |
+/// | GigaChat 3 | `<\|function_call\|>{"name": .., "arguments": {..}}`, also after `function call<\|role_sep\|>` |
+/// | Functionary 3.2 | `>>>name` and the arguments in the next line, if the tool exists |
 /// | FunctionGemma, Gemma 4 | `<start_function_call>call:name{..}`, `<\|tool_call>call:name{..}` |
-/// | Granite, Phi, Nemotron, Jamba, Hunyuan, Command | JSON after `<\|tool_call\|>`, `<TOOLCALL>`, `<tool_calls>` or `<\|START_ACTION\|>` |
+/// | Granite, Phi, Nemotron 2, Jamba, Hunyuan, Apriel, Command | JSON after `<\|tool_call\|>`, `<TOOLCALL>`, `<tool_calls>`, `<function_call>` or `<\|START_ACTION\|>`; for known tools also after `Action:` |
 /// | Apertus | `<\|tools_prefix\|>[{"name": {..}}]` |
 /// | LFM2, Olmo, Llama | calls in Python: `<\|tool_call_start\|>[name(key="value")]`, after `<function_calls>` and `<\|python_start\|>`, and the list alone at the start of an answer if the tool exists |
 /// | Gemma 3, Llama | calls in Python, one in each line, in a fence named `tool_code` or after `<\|python_tag\|>`, if the tools exist |
@@ -143,7 +159,7 @@ struct TaggedGrammar {
 type Style = fn(&mut CallHead<'_>, Position, &Tools) -> Result<Match, NoMatch>;
 
 /// The styles of calls that begin with `<`.
-const TAGGED: [Style; 9] = [
+const TAGGED: [Style; 12] = [
     hermes::begin,
     glm::begin,
     function::begin,
@@ -152,22 +168,41 @@ const TAGGED: [Style; 9] = [
     llama::begin,
     harmony::begin,
     gemma::begin,
+    kimi::begin,
+    roles::begin,
+    labeled::between_tags,
     marked::keyed,
 ];
 
 /// The styles of calls after a mark.
-const MARKED: [Style; 6] =
-    [hermes::begin, glm::begin, function::begin, invoke::marked, tokens::begin, marked::begin];
+const MARKED: [Style; 7] = [
+    hermes::begin,
+    glm::begin,
+    function::begin,
+    invoke::marked,
+    tokens::begin,
+    kimi::begin,
+    marked::begin,
+];
 
 /// The styles of calls that begin in another way.
-const OTHERS: [Style; 3] = [mistral::begin, code::begin, bare::begin];
+const OTHERS: [Style; 8] = [
+    mistral::begin,
+    code::begin,
+    bare::begin,
+    functools::begin,
+    roles::begin,
+    labeled::action,
+    functionary::begin,
+    minimax::begin,
+];
 
 /// Marks that belong to a call and follow it.
 const CLOSING: [&str; 7] = ["</tool_call>", "</function>", "```", "}", "]", ",", ";"];
 
 impl Grammar for TaggedGrammar {
     fn may_begin(&self, byte: u8) -> bool {
-        matches!(byte, b'<' | b'[' | b'{' | b'`')
+        matches!(byte, b'<' | b'[' | b'{' | b'`' | b'f' | b'A' | b'>' | b']')
     }
 
     fn begin(&self, head: &mut CallHead<'_>, position: Position) -> Result<Match, NoMatch> {
@@ -189,7 +224,8 @@ impl Grammar for TaggedGrammar {
         }
         // Models close what they have opened: the tag, the fence, the list. What is left of it is skipped.
         if position.after_call && stop == NoMatch::Mismatch {
-            for closing in CLOSING.into_iter().chain(marked::CLOSING) {
+            // The marks of MiniMax begin with one of the brackets.
+            for closing in marked::CLOSING.into_iter().chain(CLOSING) {
                 head.go_back(0);
                 if head.maybe(closing)? {
                     return Ok(Match::Skip);

@@ -1,6 +1,6 @@
 //! Calls in Python between fences: ```` ```tool_code ````
 
-use super::python::Calls;
+use super::python::{self, Calls};
 use crate::grammar::{Match, Position};
 use crate::head::{CallHead, NoMatch};
 use crate::tools::Tools;
@@ -16,7 +16,7 @@ pub(super) fn call(head: &mut CallHead<'_>, tools: &Tools) -> Result<Match, NoMa
     let start = head.at();
     let name = head.name()?;
     head.literal("(")?;
-    if !tools.knows(name) {
+    if !tools.knows(python::tool(name, tools)) {
         return Err(NoMatch::Mismatch);
     }
     head.go_back(start);

@@ -12,10 +12,11 @@ use oa_json::LenientValue;
 use serde_json::{Map, Value};
 
 use super::hermes;
+use crate::balance::Balance;
 use crate::bare::whole;
 use crate::bodies::left_open;
-use crate::closing::Closing;
-use crate::convert;
+use crate::closing::CallClosing;
+use crate::convert::{self, convert_text};
 use crate::grammar::{BodyEnd, CallBody, Match, ParsedCall, Position};
 use crate::head::{CallHead, NoMatch};
 use crate::object;
@@ -39,54 +40,124 @@ pub(super) struct Tags {
     /// The start of a parameter's tag. Its name follows, or its attributes.
     pub(super) parameter: &'static str,
     pub(super) parameter_close: &'static str,
+    pub(super) attributes: Attributes,
 }
 
-const TAGS: Tags =
-    Tags { close: "</function>", parameter: "<parameter=", parameter_close: "</parameter>" };
+/// The attributes in the tag of a parameter.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Attributes {
+    /// `<parameter=key>`
+    None,
+    /// `name="key"`, and `string="true"` or `string="false"` in some.
+    Name,
+    /// `name="key"`, with text that may be written as `<![CDATA[text]]>`.
+    NameOfXml,
+    /// `key="key" type="string"`
+    KeyAndType,
+}
+
+impl Attributes {
+    /// Returns the name of a parameter.
+    fn key(self, tag: &str) -> Option<&str> {
+        match self {
+            Self::None => Some(tag),
+            Self::Name | Self::NameOfXml => attribute(tag, "name"),
+            Self::KeyAndType => attribute(tag, "key"),
+        }
+    }
+
+    /// Returns true if a value is text, and false if it is JSON; `None` if the schema decides.
+    fn is_string(self, tag: &str) -> Option<bool> {
+        match self {
+            Self::Name => match attribute(tag, "string") {
+                Some("true") => Some(true),
+                Some("false") => Some(false),
+                _ => None,
+            },
+            Self::KeyAndType => attribute(tag, "type").map(|kind| kind == "string"),
+            Self::None | Self::NameOfXml => None,
+        }
+    }
+}
+
+const TAGS: Tags = Tags {
+    close: "</function>",
+    parameter: "<parameter=",
+    parameter_close: "</parameter>",
+    attributes: Attributes::None,
+};
 
 #[derive(Debug)]
 pub(super) struct Function {
     name: String,
     tags: &'static Tags,
     tools: Tools,
-    closing: Closing,
+    arguments: Arguments,
+    closing: CallClosing,
+}
+
+/// The notation of the arguments, as far as they have arrived.
+#[derive(Debug)]
+enum Arguments {
+    None,
+    Json(Balance),
+    /// Parameters between tags, or text behind JSON.
+    Parameters,
 }
 
 impl Function {
     pub(super) fn new(name: &str, tags: &'static Tags, tools: &Tools) -> Self {
-        let closing = Closing::new(tags.close);
-        Self { name: name.to_owned(), tags, tools: tools.clone(), closing }
+        let closing = CallClosing::new(tags.close, tags.parameter, tags.parameter_close);
+        let (name, tools) = (name.to_owned(), tools.clone());
+        Self { name, tags, tools, arguments: Arguments::None, closing }
     }
 
     fn parameters(&self, text: &str) -> Result<Map<String, Value>, String> {
         let schema = self.tools.schema(&self.name);
-        let Tags { parameter: open, parameter_close: close, .. } = *self.tags;
-        let mut arguments = Map::new();
+        let Tags { parameter: open, parameter_close: close, attributes, .. } = *self.tags;
+        let mut input = Map::new();
         let mut rest = text;
         while !rest.is_empty() {
             let (parameter, behind) = super::glm::between(rest, open, close)?;
             let unclosed = || format!("`{open}` has no `>`");
             let (tag, value) = parameter.split_once('>').ok_or_else(unclosed)?;
-            let key = match open.ends_with('=') {
-                true => tag,
-                false => attribute(tag, "name").ok_or("a parameter has no name")?,
-            };
+            let key = attributes.key(tag).ok_or("a parameter has no name")?;
             if value.contains(open) {
                 return Err(format!("{} is not closed", quote(key)));
             }
-            let value = convert(key, value, attribute(tag, "string"), schema)?;
-            if arguments.insert(key.to_owned(), value).is_some() {
+            let exact = cdata(value).filter(|_| attributes == Attributes::NameOfXml);
+            let value = match exact {
+                Some(text) => convert_text(text, schema, key)?,
+                None => convert(key, value, attributes.is_string(tag), schema)?,
+            };
+            if input.insert(key.to_owned(), value).is_some() {
                 return Err(format!("{} appears twice", quote(key)));
             }
             rest = behind.trim_start();
         }
-        Ok(arguments)
+        Ok(input)
     }
 }
 
 impl CallBody for Function {
     fn push(&mut self, text: &str) -> Option<usize> {
-        self.closing.push(text)
+        let mut at = 0;
+        loop {
+            match &mut self.arguments {
+                Arguments::None => {
+                    at += text[at..].find(|c: char| !c.is_ascii_whitespace())?;
+                    self.arguments = match text[at..].starts_with('{') {
+                        true => Arguments::Json(Balance::of_json()),
+                        false => Arguments::Parameters,
+                    };
+                }
+                Arguments::Json(balance) => {
+                    at += balance.push(&text[at..])?;
+                    self.arguments = Arguments::Parameters;
+                }
+                Arguments::Parameters => return Some(at + self.closing.push(&text[at..])?),
+            }
+        }
     }
 
     fn read(&self, text: &str, end: BodyEnd) -> Vec<ParsedCall> {
@@ -109,22 +180,26 @@ fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
     value.split_once('"').map(|(value, _)| value)
 }
 
-/// Converts the text of a parameter. With `string="true"`, it is text to the last byte, and with `string="false"` JSON.
+fn cdata(text: &str) -> Option<&str> {
+    text.trim().strip_prefix("<![CDATA[")?.strip_suffix("]]>")
+}
+
+/// Converts the text of a parameter: text to the last byte, JSON, or what the schema allows.
 fn convert(
     key: &str,
     text: &str,
-    is_string: Option<&str>,
+    is_string: Option<bool>,
     parameters: Option<Parameters<'_>>,
 ) -> Result<Value, String> {
     let schema = || parameters.and_then(|parameters| parameters.get(key));
     match is_string {
-        Some("true") => convert::convert(LenientValue::Quoted(text.to_owned()), schema(), key),
-        Some("false") => convert::convert(whole(text)?, schema(), key),
-        _ => {
+        Some(true) => convert::convert(LenientValue::Quoted(text.to_owned()), schema(), key),
+        Some(false) => convert::convert(whole(text)?, schema(), key),
+        None => {
             // The line breaks next to the tags belong to them.
             let text = text.strip_prefix('\n').unwrap_or(text);
             let text = text.strip_suffix('\n').unwrap_or(text);
-            convert::convert_text(text, parameters, key)
+            convert_text(text, parameters, key)
         }
     }
 }

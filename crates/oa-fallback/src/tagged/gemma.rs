@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::bodies::left_open;
-use crate::closing::Closing;
+use crate::closing::CallClosing;
 use crate::grammar::{BodyEnd, CallBody, Match, ParsedCall, Position};
 use crate::head::{CallHead, NoMatch};
 use crate::object;
@@ -24,7 +24,7 @@ pub(super) fn begin(head: &mut CallHead<'_>, _: Position, _: &Tools) -> Result<M
             if head.peek()? != Some('{') {
                 return Err(NoMatch::Mismatch);
             }
-            let closing = Closing::new(close);
+            let closing = CallClosing::new(close, quote, quote);
             return Ok(Match::Call(Box::new(Call { name, quote, closing })));
         }
     }
@@ -35,7 +35,7 @@ pub(super) fn begin(head: &mut CallHead<'_>, _: Position, _: &Tools) -> Result<M
 struct Call {
     name: String,
     quote: &'static str,
-    closing: Closing,
+    closing: CallClosing,
 }
 
 impl CallBody for Call {

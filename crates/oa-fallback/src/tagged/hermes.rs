@@ -7,8 +7,13 @@ use crate::tools::Tools;
 
 pub(super) const OPEN: &str = "<tool_call>";
 
+/// The tag of LongCat.
+const LONGCAT: &str = "<longcat_tool_call>";
+
 pub(super) fn begin(head: &mut CallHead<'_>, _: Position, tools: &Tools) -> Result<Match, NoMatch> {
-    head.literal(OPEN)?;
+    if !head.maybe(OPEN)? {
+        head.literal(LONGCAT)?;
+    }
     head.spaces()?;
     head.fence()?;
     match head.peek()? {

@@ -4,9 +4,9 @@
 //! </invoke>
 //! ```
 //!
-//! DeepSeek and Step write a prefix in each tag.
+//! DeepSeek, GigaChat, Step and Muse write a prefix in each tag, and MiniCPM writes `<function>` and `<param>`.
 
-use super::function::{Function, Tags};
+use super::function::{Attributes, Function, Tags};
 use crate::grammar::{Match, Position};
 use crate::head::{CallHead, NoMatch};
 use crate::tools::Tools;
@@ -19,13 +19,29 @@ macro_rules! tags {
                 close: concat!("</", $prefix, "invoke>"),
                 parameter: concat!("<", $prefix, "parameter "),
                 parameter_close: concat!("</", $prefix, "parameter>"),
+                attributes: Attributes::Name,
             },
         )
     };
 }
 
-const STYLES: [(&str, Tags); 4] =
-    [tags!(""), tags!("｜DSML｜"), tags!("｜｜DSML｜｜"), tags!("steptml:")];
+const STYLES: [(&str, Tags); 7] = [
+    tags!(""),
+    tags!("｜DSML｜"),
+    tags!("｜｜DSML｜｜"),
+    tags!("｜GCML｜"),
+    tags!("steptml:"),
+    tags!("atem:"),
+    (
+        "<function ",
+        Tags {
+            close: "</function>",
+            parameter: "<param ",
+            parameter_close: "</param>",
+            attributes: Attributes::NameOfXml,
+        },
+    ),
+];
 
 /// Matches the opening tag of a call. Without a mark before it, only that of a known tool is one.
 pub(super) fn begin(head: &mut CallHead<'_>, _: Position, tools: &Tools) -> Result<Match, NoMatch> {

@@ -4,6 +4,7 @@
 //! <|tool_call|>[{"name": .., "arguments": {..}}]
 //! <|tools_prefix|>[{"name": {..}}]<|tools_suffix|>
 //! <|tool_call_start|>[name(key="value")]<|tool_call_end|>
+//! <|action_start|><|plugin|>{"name": .., "parameters": {..}}<|action_end|>
 //! ```
 
 use super::python;
@@ -16,16 +17,32 @@ use crate::tools::Tools;
 const KEYED: &str = "<|tools_prefix|>";
 
 /// Other marks: tags, and tokens with narrow and wide bars.
-const TAGS: [&str; 5] =
-    ["<tool_calls>", "<function_calls>", "<minimax:tool_call>", "<seed:tool_call>", "<TOOLCALL>"];
-const NARROW: [&str; 5] = [
+const TAGS: [&str; 9] = [
+    "<tool_calls>",
+    "<tool_calls:opensource>",
+    "<function_call>",
+    "<function_calls>",
+    "<dots_function_call>",
+    "<atem:function_calls>",
+    "<minimax:tool_call>",
+    "<seed:tool_call>",
+    "<TOOLCALL>",
+];
+const NARROW: [&str; 11] = [
     "<|tool_call|>",
+    "<|tool_calls|>",
     "<|tool_call_start|>",
     "<|START_ACTION|>",
+    "<|action_start|>",
+    "<|function_call|>",
     "<|tool_calls_section_begin|>",
+    "<|tool_call_section_begin|>",
     "<|tool▁calls▁begin|>",
+    "<|content_invoke_tool_json|>",
+    "<|open|>tools<|sep|>",
 ];
-const WIDE: [&str; 6] = [
+const WIDE: [&str; 7] = [
+    "<｜GCML｜tool_calls>",
     "<｜tool▁calls▁begin｜>",
     "<｜tool_calls_begin｜>",
     "<｜DSML｜function_calls>",
@@ -35,18 +52,37 @@ const WIDE: [&str; 6] = [
 ];
 
 /// Marks that close what a mark or a call opened, where another call may follow.
-pub(super) const CLOSING: [&str; 15] = [
+pub(super) const CLOSING: [&str; 34] = [
     "</tool_calls>",
+    "</tool_call:opensource>",
+    "</tool_calls:opensource>",
+    "</longcat_tool_call>",
+    "</dots_function_call>",
+    "</function_call>",
+    "</atem:function_calls>",
+    "</invoke>",
+    "</tools>",
+    "</tool>",
+    "</response>",
+    "</json>",
+    "</xml>",
+    "]<]minimax[>[</tool_call>",
     "</minimax:tool_call>",
     "</seed:tool_call>",
     "</function_calls>",
     "</TOOLCALL>",
     "<|/tool_call|>",
     "<|tool_call_end|>",
+    "<|tool_call:end|>",
+    "<|action_end|>",
+    "<|end_message|>",
+    "<|message_sep|>",
+    "<|close|>tools<|sep|>",
     "<｜tool▁call▁end｜>",
     "<|tool▁call▁end|>",
     "<｜tool_call_end｜>",
     "<|call|>",
+    "</｜GCML｜tool_calls>",
     "</｜DSML｜function_calls>",
     "</｜DSML｜tool_calls>",
     "</｜｜DSML｜｜function_calls>",
@@ -66,6 +102,10 @@ pub(super) fn mark(head: &mut CallHead<'_>) -> Result<bool, NoMatch> {
     for mark in marks {
         if head.maybe(mark)? {
             head.spaces()?;
+            // The second token of InternLM.
+            if head.maybe("<|plugin|>")? {
+                head.spaces()?;
+            }
             return Ok(true);
         }
     }

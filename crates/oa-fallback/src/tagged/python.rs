@@ -23,6 +23,12 @@ pub(super) fn name<'a>(head: &mut CallHead<'a>) -> Result<Option<&'a str>, NoMat
     }
 }
 
+/// Returns the name of the tool that a call in Python is about: Llama calls its own tools as `name.call(..)`.
+pub(super) fn tool<'a>(name: &'a str, tools: &Tools) -> &'a str {
+    let short = name.strip_suffix(".call").filter(|short| tools.knows(short));
+    short.filter(|_| !tools.knows(name)).unwrap_or(name)
+}
+
 /// Reads the opening bracket of a list and the name of its first call, if both come next.
 pub(super) fn list_name<'a>(head: &mut CallHead<'a>) -> Result<Option<&'a str>, NoMatch> {
     if !head.maybe("[")? {
@@ -95,6 +101,7 @@ impl CallBody for Calls {
             rest = rest.trim_start_matches(|c: char| c.is_ascii() && separates(c as u8));
             let mut head = CallHead::new(rest, true);
             let Ok(Some(name)) = name(&mut head) else { break };
+            let name = tool(name, &self.tools);
             if self.is_code && !self.tools.knows(name) {
                 break;
             }

@@ -1,9 +1,10 @@
-//! Calls between the special tokens of Kimi, DeepSeek and Step.
+//! Calls between the special tokens of Kimi, DeepSeek, Step and Solar Open.
 //!
 //! ```text
 //! <|tool_call_begin|>functions.name:0<|tool_call_argument_begin|>{..}<|tool_call_end|>
 //! <｜tool▁call▁begin｜>name<｜tool▁sep｜>{..}<｜tool▁call▁end｜>
 //! <｜tool▁call▁begin｜>function<｜tool▁sep｜>name
+//! <|tool_call:begin|>0<|tool_call:name|>name<|tool_call:args|>{..}<|tool_call:end|>
 //! ```
 
 use super::invoke;
@@ -32,6 +33,13 @@ pub(super) fn begin(
         }
         head.spaces()?;
         head.literal("<|tool_call_argument_begin|>")?;
+        return arguments(head, name);
+    }
+    if head.maybe("<|tool_call:begin|>")? {
+        head.take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))?;
+        head.literal("<|tool_call:name|>")?;
+        let name = head.name()?;
+        head.literal("<|tool_call:args|>")?;
         return arguments(head, name);
     }
     for (open, separator) in DEEPSEEK {

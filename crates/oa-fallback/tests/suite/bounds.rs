@@ -67,7 +67,7 @@ impl CallBody for CountingBody {
 }
 
 /// Texts that begin something again and again.
-const NUISANCES: [&str; 12] = [
+const NUISANCES: [&str; 14] = [
     "It is so. ",
     "<",
     "[",
@@ -80,6 +80,8 @@ const NUISANCES: [&str; 12] = [
     "<tool_call>{\"name\": \"get_time\"} x ",
     "[TOOL_CALLS]a",
     "`*A",
+    "functools[",
+    "]<]minimax[>[<invoke name=",
 ];
 
 fn pieces(text: &str, size: usize) -> impl Iterator<Item = &str> {
@@ -127,7 +129,7 @@ fn a_long_answer_is_not_kept() {
 
 #[test]
 fn ten_megabyte_calls_are_malformed() {
-    let openings: [(&dyn Dialect, &str); 12] = [
+    let openings: [(&dyn Dialect, &str); 15] = [
         (&React::new(), "Action: search(query=\""),
         (&React::new(), "Action: search\nAction Input: "),
         (&Markers::new(), "[TOOL:search:query=\""),
@@ -140,6 +142,12 @@ fn ten_megabyte_calls_are_malformed() {
         (&TaggedJson::new(), "<|tool_call_start|>[search(query=\""),
         (&TaggedJson::new(), "<function_calls>search(query=\""),
         (&TaggedJson::new(), "<|tool_call>call:search{query:<|\"|>"),
+        (&TaggedJson::new(), "functools[{\"name\": \"search\", \"arguments\": {\"query\": \""),
+        (
+            &TaggedJson::new(),
+            "<|open|>call tool=\"search\"<|sep|><|open|>argument key=\"query\"<|sep|>",
+        ),
+        (&TaggedJson::new(), "]<]minimax[>[<invoke name=\"search\">]<]minimax[>[<query>"),
     ];
     for (dialect, opening) in openings {
         let text = opening.to_owned() + &"word ".repeat(LONG / 5);
@@ -243,8 +251,13 @@ fn what_is_nested_too_deeply_is_malformed() {
         "<tool_call>{{\"name\": \"f\", \"arguments\": {{\"a\": {deep}{}}}}}",
         "]".repeat(100_000)
     );
-    let found = read(scanner(&TaggedJson::new()), [&*answer]);
-    assert!(matches!(found.calls[..], [Written::Malformed { .. }]));
+    let tag = |tag: &str| format!("]<]minimax[>[<{tag}>");
+    let [open, close] = ["a", "/a"].map(|name| tag(name).repeat(50_000));
+    let elements = tag("invoke name=\"f\"") + &open + &close + &tag("/invoke");
+    for answer in [answer, elements] {
+        let found = read(scanner(&TaggedJson::new()), [&*answer]);
+        assert!(matches!(found.calls[..], [Written::Malformed { .. }]));
+    }
 }
 
 /// As in native calls.
