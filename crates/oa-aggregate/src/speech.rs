@@ -128,8 +128,9 @@ impl Speech {
             // it. This is checked here without a copy.
             match *first_thought {
                 0 if blocks.thinking().is_empty() => {
+                    blocks.say(Voice::Thinking, words, limit, budget)?;
                     *first_thought = words.len();
-                    return blocks.say(Voice::Thinking, words, limit, budget);
+                    return Ok(());
                 }
                 // Earlier thinking came another way, such as between tags, and is not compared.
                 0 => {}

@@ -284,6 +284,77 @@ proptest! {
     }
 }
 
+/// Thinking that fails at once, although half of a character is still held back.
+#[test]
+fn half_a_character_may_outlive_a_limit() {
+    let options = options(|limits| limits.text_bytes = 10);
+    let thinking = delta(r#""reasoning":"01234567890\ud83d""#);
+    check(&run(options, [thinking]), Some(ErrorKind::TextTooLong), "");
+}
+
+/// Words that are held back, compared or cut, as the contents of a JSON string.
+fn pieces() -> impl Strategy<Value = String> {
+    let pieces = [
+        "a",
+        "ab",
+        " ",
+        r"\n",
+        r"\ud83d",
+        r"\ude42",
+        "<",
+        "<think>",
+        "</think>",
+        "<thought>",
+        "</thought>",
+        "{",
+        "}",
+    ];
+    vec(prop::sample::select(pieces.to_vec()), 1..5).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    /// Whichever limit ends an answer, and whatever is held back then.
+    #[test]
+    fn answers_end_well_at_any_limit(
+        text_bytes in 0..80_usize,
+        held_bytes in prop_oneof![Just(64_usize << 20), 0..8_000_usize],
+        mode in prop::sample::select(vec![TextMode::Detect, TextMode::Cumulative, TextMode::Incremental]),
+        tags in prop::sample::select(vec![ThinkTags::Off, ThinkTags::Split, ThinkTags::StartsInThinking]),
+        list in vec((0..8_u8, pieces()), 1..16),
+    ) {
+        let mut options = options(|limits| {
+            limits.text_bytes = text_bytes;
+            limits.held_bytes = held_bytes;
+        });
+        (options.quirks.text, options.quirks.think_tags) = (mode, tags);
+        let payload = |(kind, words): &(u8, String)| match kind {
+            0 => delta(&format!(r#""content":"{words}""#)),
+            1 => delta(&format!(r#""reasoning":"{words}""#)),
+            2 => delta(&format!(r#""reasoning":"{words}","content":"{words}""#)),
+            3 => {
+                let mark = r#""extra_content":{"google":{"thought":true}}"#;
+                delta(&format!(r#""content":"{words}",{mark}"#))
+            }
+            4 => delta(&format!(r#""refusal":"{words}""#)),
+            5 => fragment(&format!(r#""index":0,"function":{{"name":"f","arguments":"{words}"}}"#)),
+            6 => delta(&format!(r#""reasoning_details":[{{"index":0,"text":"{words}"}}]"#)),
+            _ => delta(&format!(r#""content":"{words}""#)).replace("delta", "message"),
+        };
+        let outcome = run(options, list.iter().map(payload));
+        outcome.check_starts();
+        let told = outcome.told.iter().map(|told| match told {
+            crate::Told::Text(text) | crate::Told::Refusal(text) | crate::Told::Thinking(text) => text.len(),
+            _ => 0,
+        });
+        let kept = outcome.answer.blocks.iter().map(|block| {
+            block.as_text().or_else(|| block.as_thinking()).map_or(0, str::len)
+        });
+        prop_assert_eq!(told.sum::<usize>(), kept.sum::<usize>());
+    }
+}
+
 /// Text that is not JSON may still have JSON in its lines, behind a quote.
 #[test]
 fn errors_of_many_values_are_read_as_text() {
