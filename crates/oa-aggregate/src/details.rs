@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use oa_json::{held, read_or_text};
+use oa_types::shallow;
 use serde_json::Value;
 
 use crate::budget::{Budget, COPIES};
@@ -265,7 +266,7 @@ impl DetailShape {
 impl<'a> DetailFragment<'a> {
     /// Returns the fragment as the full reading would.
     pub(crate) fn value(self) -> Value {
-        let mut value = read_or_text(&self.shape.json);
+        let mut value = shallow(read_or_text(&self.shape.json));
         value[self.shape.member] = self.words.into();
         value
     }

@@ -205,6 +205,10 @@ fn earlier_answers_do_not_leak_into_later() {
             r#""reasoning_details":[{{"index":0,"type":"t","text":"{text}","id":"{id}"}}]"#
         ))
     };
+    let deep_detail = |text: &str| {
+        let deep = format!("{}{}", "[".repeat(110), "]".repeat(110));
+        delta(&format!(r#""reasoning_details":[{{"index":0,"text":"{text}","deep":{deep}}}]"#))
+    };
     let usage = |usage: &str| format!(r#"{{"choices":[],"usage":{usage}}}"#);
     let answers = [
         vec![text("secret"), finish("stop"), usage(r#"{"prompt_tokens":1,"total_tokens":9}"#)],
@@ -219,6 +223,7 @@ fn earlier_answers_do_not_leak_into_later() {
         vec![detail("one", "x"), detail("two", "x"), detail("three", "y")],
         vec![detail("four", "x"), detail("five", "x")],
         vec![detail("six", "y"), text("b"), detail("seven", "x")],
+        vec![deep_detail("eight"), deep_detail("nine")],
     ];
     let answers = answers.map(|list| list.into_iter().map(String::into_bytes).collect::<Vec<_>>());
     for first in &answers {
