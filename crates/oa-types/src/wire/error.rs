@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::overflow::Sizes;
 use super::retry_words::in_words;
+use crate::nesting::shallow;
 
 /// The longest part of a server's message that is shown, in characters.
 const WORDS: usize = 2_000;
@@ -32,7 +33,8 @@ pub struct ServerError {
     /// The server's error type, such as `invalid_request_error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// The whole error object, for members without a field here (failed generation, context sizes).
+    /// The whole error object, for members without a field here (failed generation, context sizes). What is nested too
+    /// deeply for a conversation is text.
     pub raw: Value,
     /// True if the message is the text of a body.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -62,7 +64,7 @@ impl ServerError {
                 words.unwrap_or_default()
             }
         };
-        Self { message, code, kind, raw: value, is_body: false }
+        Self { message, code, kind, raw: shallow(value), is_body: false }
     }
 
     /// Parses the body of a response with an error status: JSON in any known format, otherwise its text without

@@ -1,5 +1,6 @@
 //! Values that are nested too deeply for a conversation.
 
+use oa_types::wire::ServerError;
 use oa_types::{MAX_NESTING, Message, ToolResultBlock, flattened, is_nested_within};
 use serde_json::{Value, json};
 
@@ -36,5 +37,17 @@ fn messages_with_deep_values_can_be_read() {
         let messages = [Message::tool(result)];
         let json = serde_json::to_string(&messages).unwrap();
         assert_eq!(serde_json::from_str::<Vec<Message>>(&json).unwrap(), messages);
+    }
+}
+
+/// Events contain them, a few levels deep.
+#[test]
+fn deep_errors_of_servers_can_be_read_in_events() {
+    for levels in [90, 98, 99, 124] {
+        let body = json!({ "error": { "message": "no", "details": nested(levels) } }).to_string();
+        let error = ServerError::from_body(body.as_bytes());
+        assert_eq!(error.message, "no");
+        let event = serde_json::to_string(&json!([[[[error]]]])).unwrap();
+        assert!(event.parse::<Value>().is_ok(), "{levels}");
     }
 }
