@@ -187,7 +187,10 @@ impl Secret {
                 continue;
             }
             let Some(end) = self.end_in(bytes, start, &mut ways, &mut runs) else { continue };
-            spans.push(if self.is_base64 { widened(bytes, start..end) } else { start..end });
+            spans.push(match self.is_base64 {
+                true => widened(bytes, start..end, spans.last()),
+                false => start..end,
+            });
         }
         spans
     }
@@ -285,14 +288,18 @@ fn is_cut(rest: &[u8]) -> bool {
     rest.is_empty() || marks.iter().any(|mark| rest.starts_with(mark.as_bytes()))
 }
 
-/// Returns the whole base64 text around a part of it.
-fn widened(bytes: &[u8], part: Range<usize>) -> Range<usize> {
+/// Returns the whole base64 text around a part of it. `last` is the text around the part before: what is in it is not
+/// read again, so that a text that repeats a secret takes linear time.
+fn widened(bytes: &[u8], part: Range<usize>, last: Option<&Range<usize>>) -> Range<usize> {
     let is_digit = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+/-_=".contains(byte);
     // The digits at both ends also hold bits of the secret, and those beyond are of the same credentials, as
     // in `user:key`.
-    let before = bytes[..part.start].iter().rev().take_while(is_digit).count();
-    let behind = bytes[part.end..].iter().take_while(is_digit).count();
-    part.start - before..part.end + behind
+    let start = match last.filter(|last| part.start <= last.end) {
+        Some(last) if part.end <= last.end => return last.clone(),
+        Some(last) => last.start,
+        None => part.start - bytes[..part.start].iter().rev().take_while(is_digit).count(),
+    };
+    start..part.end + bytes[part.end..].iter().take_while(is_digit).count()
 }
 
 /// Shows the number of forms only.

@@ -133,3 +133,11 @@ fn keys_split_by_invisible_text_are_masked() {
     check(&KEY.replace('-', "&#00000000000000045;"), "****");
     assert_eq!(secrets().excerpt("10%\r20%", 20), "10% 20%");
 }
+
+/// If this took quadratic time, the test would take minutes.
+#[test]
+fn repeated_base64_is_masked_in_linear_time() {
+    let encoded = base64::encode(KEY.as_bytes());
+    check(&format!("a {} b", encoded.repeat(20_000)), "a **** b");
+    check(&format!("a {}%2F{encoded} b", encoded.repeat(3)), "a **** b");
+}
