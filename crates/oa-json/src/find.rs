@@ -9,8 +9,8 @@ use crate::thinking::ThinkingTags;
 ///
 /// Models put prose and code fences around the JSON that they were asked for. Text before the first `{` and after the
 /// object is skipped. Another `{` after the object makes the text ambiguous, which is an error. Thinking at the start,
-/// such as from `<think>` to `</think>`, is skipped ([`ThinkingTags`] lists its tags). The object itself must be valid
-/// JSON.
+/// such as from `<think>` to `</think>`, is skipped, also if it is in several parts ([`ThinkingTags`] lists its tags).
+/// The object itself must be valid JSON.
 ///
 /// ```
 /// use oa_json::ObjectFinder;
@@ -34,7 +34,7 @@ pub struct ObjectFinder {
 
 #[derive(Clone, Copy, Debug, Default)]
 enum State {
-    /// Nothing but white space so far.
+    /// Nothing but white space so far, or since the thinking ended.
     #[default]
     Start,
     /// Inside thinking, up to this tag.
@@ -148,7 +148,8 @@ impl ObjectFinder {
             }
             if self.held == close {
                 self.held.clear();
-                self.state = State::Before;
+                // Some models think again before they answer.
+                self.state = State::Start;
                 return &rest[at + next.len_utf8()..];
             }
         }

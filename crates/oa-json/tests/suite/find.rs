@@ -35,6 +35,16 @@ fn thinking_between_any_known_tags_is_skipped() {
     }
 }
 
+#[test]
+fn thinking_in_several_parts_is_skipped() {
+    for tags in ThinkingTags::KNOWN {
+        let ThinkingTags { open, close, bridge, .. } = tags;
+        let text = format!("{open}{{\"a\": 1}}{close}\n {open}{{{close}{bridge}Yes: {{\"a\": 2}}");
+        assert_eq!(found(&text), Ok(json!({"a": 2})), "{text}");
+        assert_eq!(ThinkingTags::answer_in(&text), "Yes: {\"a\": 2}");
+    }
+}
+
 /// The promises of [`ThinkingTags`] about its tags.
 #[test]
 fn known_tags_can_be_told_apart() {
