@@ -295,6 +295,10 @@ macro_rules! pass_on {
             fn execute(&self, input: Value) -> ExecuteFuture<'_> {
                 (**self).execute(input)
             }
+
+            fn execute_with(&self, input: Value, cx: ToolContext) -> ExecuteFuture<'_> {
+                (**self).execute_with(input, cx)
+            }
         }
     )*};
 }

@@ -1,11 +1,12 @@
 //! Tools by name.
 
+use std::future::ready;
 use std::sync::Arc;
 
-use oa_tools::{ErrorKind, FnTool, Registry, Tool, tool};
+use oa_tools::{ErrorKind, ExecuteFuture, FnTool, Registry, Tool, ToolContext, ToolFuture, tool};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn named(name: &str) -> FnTool {
     tool(name, "").build(|_| async { Ok(json!(null)) })
@@ -47,6 +48,46 @@ fn boxes_and_arcs_forward_to_the_tool() {
         assert_eq!(tool.spec(), blocks().spec());
         assert_eq!(tool.category(), Some("read"));
         assert!(tool.is_cacheable() && tool.blocking().is_some());
+    }
+}
+
+/// A tool that runs in its own way outside of conversations.
+struct Own(FnTool);
+
+impl Tool for Own {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn description(&self) -> &str {
+        self.0.description()
+    }
+
+    fn input_schema(&self) -> &Value {
+        self.0.input_schema()
+    }
+
+    fn call(&self, input: Value, cx: ToolContext) -> ToolFuture<'_> {
+        self.0.call(input, cx)
+    }
+
+    fn execute(&self, _: Value) -> ExecuteFuture<'_> {
+        Box::pin(ready(Ok(json!("own"))))
+    }
+
+    fn execute_with(&self, _: Value, cx: ToolContext) -> ExecuteFuture<'_> {
+        Box::pin(ready(Ok(json!(cx.call_id()))))
+    }
+}
+
+#[test]
+fn pointers_forward_runs_without_an_agent() {
+    let shared: [Box<dyn Tool>; 2] =
+        [Box::new(Box::new(Own(named("a")))), Box::new(Arc::new(Own(named("a"))))];
+    for tool in shared {
+        let cx = ToolContext::new("c1", "a");
+        assert_eq!(crate::wait(tool.execute(json!({}))).unwrap(), "own");
+        assert_eq!(crate::wait(tool.execute_with(json!({}), cx)).unwrap(), "c1");
     }
 }
 
