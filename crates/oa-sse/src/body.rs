@@ -61,6 +61,12 @@ where
         self.body
     }
 
+    /// Returns the parser for the next connection: it keeps the last event id and the retry time, and no data.
+    #[must_use]
+    pub fn into_parser(self) -> Parser {
+        self.reader.into_parser()
+    }
+
     /// Returns the next event, or `None` at the end of the body.
     ///
     /// # Errors

@@ -1,3 +1,4 @@
+use std::iter;
 use std::time::Duration;
 
 use memchr::memchr2;
@@ -74,26 +75,28 @@ impl<'a> Frame<'a> {
         if let Some(retry) = self.retry {
             field(out, "retry", &retry.as_millis().to_string());
         }
-        let mut rest = self.data;
-        while let Some(end) = memchr2(b'\n', b'\r', rest.as_bytes()) {
-            field(out, "data", &rest[..end]);
-            rest = &rest[end + if rest[end..].starts_with("\r\n") { 2 } else { 1 }..];
-        }
         // Even if empty: without a data line, a block is no event, and a final LF is part of the data.
-        field(out, "data", rest);
+        lines(self.data).for_each(|line| field(out, "data", line));
         out.push(b'\n');
         Ok(())
     }
 
-    /// Appends a comment, a keep-alive that readers ignore. Line breaks start further comments.
+    /// Appends a comment, a keep-alive that readers ignore. Line breaks (LF, CR, CRLF) start further comments.
     pub fn write_comment(text: &str, out: &mut Vec<u8>) {
-        for line in text.split(['\n', '\r']) {
-            out.extend_from_slice(b": ");
-            out.extend_from_slice(line.as_bytes());
-            out.push(b'\n');
-        }
+        lines(text).for_each(|line| field(out, "", line));
         out.push(b'\n');
     }
+}
+
+/// Splits a text at LF, CR and CRLF. What follows the last of them is a line, too.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    iter::from_fn(move || {
+        let text = rest?;
+        let end = memchr2(b'\n', b'\r', text.as_bytes());
+        rest = end.map(|end| &text[end + if text[end..].starts_with("\r\n") { 2 } else { 1 }..]);
+        Some(&text[..end.unwrap_or(text.len())])
+    })
 }
 
 fn field(out: &mut Vec<u8>, name: &str, value: &str) {

@@ -1,4 +1,13 @@
 /// Bounds on the memory that a peer can make the parser hold.
+///
+/// ```
+/// use oa_sse::{Limits, Parser};
+///
+/// let mut limits = Limits::default();
+/// limits.event_bytes = 64 << 10;
+/// let parser = Parser::with_limits(limits);
+/// # assert_eq!(parser.limits(), limits);
+/// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Limits {

@@ -518,11 +518,13 @@ impl Parser {
         self.name = Name::None;
         self.used = 0;
         empty(&mut self.held);
+        empty(&mut self.held_name);
         self.lines.offer(&mut self.held);
         self.fresh = self.lines.at_line_start();
     }
 
-    fn restart(&mut self) {
+    /// Prepares for another stream; the last event id and the retry time are kept.
+    pub(crate) fn restart(&mut self) {
         // First: `clear_block` asks whether the next byte starts a line, and only a full parser finds a mark there.
         self.lines.reset();
         self.clear_block();

@@ -22,6 +22,12 @@ impl Reader {
         Self { parser, ..Self::default() }
     }
 
+    /// Returns the parser without the data that it has not returned as events.
+    pub(crate) fn into_parser(mut self) -> Parser {
+        self.parser.restart();
+        self.parser
+    }
+
     /// Moves the next piece or the end of the input into the parser. Also returns `Pending` if the budget is spent,
     /// after waking the task.
     pub(crate) fn poll_read<E>(

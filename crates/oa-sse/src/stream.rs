@@ -14,7 +14,9 @@ use crate::reader::Reader;
 pin_project! {
     /// The events of a stream of byte chunks.
     ///
-    /// A final event without a blank line is delivered. After an error of the source the stream ends.
+    /// A final event without a blank line is delivered. After an error of the source the stream ends. To reconnect as
+    /// browsers do, send [`last_event_id`](Parser::last_event_id) as the header `Last-Event-ID`, and continue with the
+    /// same parser: `EventStream::with_parser(next, events.into_parser())`.
     ///
     /// One poll reads no more than a [`PollBudget`] allows, so a source that is always ready cannot keep the task
     /// from yielding.
@@ -61,6 +63,12 @@ impl<S> EventStream<S> {
     /// Returns the underlying source. Data already read but not yet returned as events is lost.
     pub fn into_inner(self) -> S {
         self.source
+    }
+
+    /// Returns the parser for the next connection: it keeps the last event id and the retry time, and no data.
+    #[must_use]
+    pub fn into_parser(self) -> Parser {
+        self.reader.into_parser()
     }
 
     /// Waits for the next event; `None` at the end.

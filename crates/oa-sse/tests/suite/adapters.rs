@@ -9,6 +9,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_core::Stream;
@@ -87,6 +88,23 @@ fn adapters_give_their_source_back() {
     assert!(events.get_ref().0.is_empty());
     events.get_mut().0.push_back(Ok("data: d".into()));
     assert_eq!(events.into_inner().0.len(), 1);
+}
+
+#[test]
+fn next_connection_gets_the_parser() {
+    let first = "id: 1\nretry: 5\ndata: a\n\nid: 2\ndata: not taken\n\nid: 3\ndata: cut";
+    let next = || ["data: b\n\n"].map(Ok::<_, Infallible>);
+    let mut events = EventStream::new(Source::new([Ok::<_, Infallible>(first)]));
+    assert_eq!(ready(events.next()).unwrap().unwrap().last_event_id(), "1");
+    let mut events = EventStream::with_parser(Source::new(next()), events.into_parser());
+    let event = ready(events.next()).unwrap().unwrap();
+    assert_eq!((&*event.data(), event.last_event_id()), ("b", "1"));
+    assert!(ready(events.next()).is_none());
+
+    let mut events = BodyEvents::with_parser(Source::new(next()), events.into_parser());
+    let event = ready(events.next()).unwrap().unwrap();
+    assert_eq!((&*event.data(), event.last_event_id()), ("b", "1"));
+    assert_eq!(events.into_parser().retry(), Some(Duration::from_millis(5)));
 }
 
 #[test]

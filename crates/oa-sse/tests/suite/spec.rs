@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use insta::assert_debug_snapshot;
-use oa_sse::Parser;
+use oa_sse::{Frame, Parser};
 
 use crate::{End, Seen, run};
 
@@ -226,4 +226,13 @@ fn last_event_id_survives_the_end() {
     let (_, parser) = run(Parser::new(), [&b"id: 4\ndata: a\n\ndata: lost"[..]], End::Strict);
     let (seen, _) = run(parser, ["\u{feff}data: b\n\n".as_bytes()], End::Strict);
     assert_eq!(seen, [Seen::Event { event: "message".into(), data: "b".into(), id: "4".into() }]);
+}
+
+#[test]
+fn line_breaks_start_further_comments() {
+    for (text, comments) in [("", ": \n\n"), ("a\r\nb\rc\n", ": a\n: b\n: c\n: \n\n")] {
+        let mut out = Vec::new();
+        Frame::write_comment(text, &mut out);
+        assert_eq!(out, comments.as_bytes());
+    }
 }
