@@ -34,7 +34,7 @@ use crate::scanner::Scanner;
 ///         format!("!{} {}", call.name, call.input["words"].as_str().unwrap_or_default())
 ///     }
 ///     fn write_result(&self, result: &ToolResultBlock, _tool: &str) -> String {
-///         format!("> {}", result.content)
+///         format!("> {}", result.text())
 ///     }
 ///     fn stop(&self) -> Vec<String> {
 ///         vec!["\n>".to_owned()]
@@ -113,13 +113,5 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     /// Returns a scanner for one answer.
     fn scanner(&self, tools: Arc<[ToolSpec]>) -> Scanner {
         Scanner::new(self.grammar(tools))
-    }
-}
-
-/// Returns a result as text: a string unchanged, anything else as JSON.
-pub(crate) fn result_text(result: &ToolResultBlock) -> String {
-    match &result.content {
-        Value::String(text) => text.clone(),
-        value => value.to_string(),
     }
 }

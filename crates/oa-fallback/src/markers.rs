@@ -5,7 +5,7 @@ use oa_types::{ToolResultBlock, ToolSpec, ToolUseBlock};
 use crate::arguments;
 use crate::bare::Bare;
 use crate::bodies::{Named, Ready};
-use crate::dialect::{Dialect, result_text};
+use crate::dialect::Dialect;
 use crate::grammar::{AfterCall, Grammar, Match, ParsedCall, Position};
 use crate::head::{CallHead, NoMatch};
 use crate::prompt;
@@ -93,7 +93,7 @@ impl Dialect for Markers {
 
     fn write_result(&self, result: &ToolResultBlock, tool: &str) -> String {
         let kind = if result.is_error { "ERROR" } else { "RESULT" };
-        format!("[{kind}:{tool}] {}", result_text(result))
+        format!("[{kind}:{tool}] {}", result.text())
     }
 
     fn writes_calls_in_place(&self) -> bool {

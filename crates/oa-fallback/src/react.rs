@@ -10,7 +10,7 @@ use oa_types::{ToolResultBlock, ToolSpec, ToolUseBlock};
 
 use self::grammar::ReactGrammar;
 use crate::arguments;
-use crate::dialect::{Dialect, result_text};
+use crate::dialect::Dialect;
 use crate::grammar::Grammar;
 use crate::prompt;
 use crate::tools::Tools;
@@ -76,7 +76,7 @@ impl Dialect for React {
     }
 
     fn write_result(&self, result: &ToolResultBlock, tool: &str) -> String {
-        let text = result_text(result);
+        let text = result.text();
         match result.is_error {
             true => format!("Observation: {tool} failed: {text}"),
             false => format!("Observation: {text}"),

@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -206,7 +208,7 @@ impl ToolUseError {
 pub struct ToolResultBlock {
     /// The id of the call.
     pub tool_use_id: String,
-    /// The result. The model sees a string as it is, anything else as JSON.
+    /// The result. The model sees it as [`text`](Self::text).
     pub content: Value,
     /// True if the call failed, was refused or was not run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -225,5 +227,14 @@ impl ToolResultBlock {
     pub fn new(tool_use_id: impl Into<String>, content: Value) -> Self {
         let tool_use_id = tool_use_id.into();
         Self { tool_use_id, content, is_error: false, name: None, images: Vec::new() }
+    }
+
+    /// Returns the content as the model sees it: a string as it is, anything else as JSON.
+    #[must_use]
+    pub fn text(&self) -> Cow<'_, str> {
+        match &self.content {
+            Value::String(text) => Cow::Borrowed(text),
+            value => Cow::Owned(value.to_string()),
+        }
     }
 }

@@ -20,17 +20,8 @@ impl MadeUpIds {
 
     /// Returns the next id.
     pub fn next_id(&mut self) -> String {
-        const ALPHABET: &[u8; 62] =
-            b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
         loop {
-            let mut number = self.next_number();
-            let id: String = (0..9)
-                .map(|_| {
-                    let letter = ALPHABET[(number % 62) as usize];
-                    number /= 62;
-                    char::from(letter)
-                })
-                .collect();
+            let id = nine_letters(self.next_number());
             if !self.taken.contains(&id) {
                 self.taken.push(id.clone());
                 return id;
@@ -134,6 +125,17 @@ impl UsedIds {
         let free = MadeUpIds::new(hasher.finish(), Vec::new()).find(|id| !self.ids.contains(id));
         *id = free.expect("there are more ids than a conversation has calls");
     }
+}
+
+/// Returns nine letters and digits for a number. 64 bits are enough for them: 62⁹ is less than 2⁵⁴.
+pub(crate) fn nine_letters(mut number: u64) -> String {
+    const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let letters = (0..9).map(|_| {
+        let letter = ALPHABET[(number % 62) as usize];
+        number /= 62;
+        char::from(letter)
+    });
+    letters.collect()
 }
 
 fn id_of(block: &ContentBlock) -> Option<&str> {

@@ -2,7 +2,7 @@ use serde_json::Value;
 
 use crate::block::{ContentBlock, TextBlock, ToolResultBlock};
 use crate::message::{Message, MessageRole};
-use crate::wire::message::{MessageFormat, result_text};
+use crate::wire::message::MessageFormat;
 use crate::wire::tool_name::tool_name;
 
 /// Moves the images of results out of their tool messages: each result says how many images follow, and after the last
@@ -89,7 +89,7 @@ fn take_images(
         1 => "1 image follows".to_owned(),
         count => format!("{count} images follow"),
     };
-    let text = result_text(result);
+    let text = result.text();
     result.content = Value::String(match text.is_empty() {
         true => note,
         false => format!("{text}\n\n({note})"),

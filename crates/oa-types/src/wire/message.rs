@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::block::{ContentBlock, ToolResultBlock, ToolUseBlock};
+use crate::ids::nine_letters;
 use crate::image::{ImageBlock, ImageDetail};
 use crate::message::{Message, MessageRole};
 use crate::wire::tool_name::tool_name;
@@ -49,22 +50,13 @@ impl CallIds {
         if is_taken {
             return Cow::Borrowed(id);
         }
-        const ALPHABET: &[u8; 62] =
-            b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
         // A function of the id alone, so a call and its result agree without a table.
         // FNV-1a, finished like SplitMix64 so that ids that differ in one digit differ everywhere.
         let mut number = id.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
         });
         number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        number ^= number >> 27;
-        let letters = (0..9).map(|_| {
-            // 64 bits are enough for nine letters: 62⁹ is less than 2⁵⁴.
-            let letter = ALPHABET[(number % 62) as usize];
-            number /= 62;
-            char::from(letter)
-        });
-        Cow::Owned(letters.collect())
+        Cow::Owned(nine_letters(number ^ (number >> 27)))
     }
 }
 
@@ -319,7 +311,7 @@ fn tool_call<'a>(block: &'a ContentBlock, format: &MessageFormat) -> Option<Call
 }
 
 fn write_result(result: &ToolResultBlock, format: &MessageFormat, out: &mut Vec<u8>) {
-    let text = result_text(result);
+    let text = result.text();
     let content = match format.result_images {
         ResultImages::Inline if !result.images.is_empty() => {
             let words = (!is_blank(&text)).then_some(Part::Text { text: &text });
@@ -335,14 +327,6 @@ fn write_result(result: &ToolResultBlock, format: &MessageFormat, out: &mut Vec<
         ..Wire::new(MessageRole::Tool)
     };
     write(&wire, out);
-}
-
-/// Returns the text of a result: a string as it is, anything else as JSON.
-pub(super) fn result_text(result: &ToolResultBlock) -> Cow<'_, str> {
-    match &result.content {
-        Value::String(text) => Cow::Borrowed(&**text),
-        value => Cow::Owned(value.to_string()),
-    }
 }
 
 fn image_part(image: &ImageBlock) -> Part<'_> {

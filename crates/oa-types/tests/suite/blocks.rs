@@ -27,3 +27,14 @@ fn accessors_return_their_kind_only() {
         assert_eq!(found, std::array::from_fn(|at| at == own), "{block:?}");
     }
 }
+
+#[test]
+fn results_are_text_as_the_model_sees_them() {
+    for (content, text) in [
+        (json!("a \"b\""), "a \"b\""),
+        (json!({"a": ["b"]}), r#"{"a":["b"]}"#),
+        (json!(null), "null"),
+    ] {
+        assert_eq!(ToolResultBlock::new("call_1", content).text(), text);
+    }
+}
