@@ -1,11 +1,10 @@
 //! Arguments as `name="value", other=[1, 2]`, typed by the tool's schema.
 
-use oa_json::{LenientReader, LenientValue, literal};
+use oa_json::{LenientReader, LenientValue, literal, quoted};
 use serde_json::{Map, Value};
 
 use crate::bare::{Bare, whole};
 use crate::convert::convert;
-use crate::quote::quote;
 use crate::tools::Parameters;
 
 /// Reads the arguments of one call. Without a schema, the notation of a value decides its type.
@@ -21,20 +20,20 @@ pub(crate) fn read(
         match name(&mut reader, bare)? {
             Some(name) => {
                 let written =
-                    reader.value().map_err(|error| format!("{}: {error}", quote(&name)))?;
+                    reader.value().map_err(|error| format!("{}: {error}", quoted(&name)))?;
                 let schema = schema.and_then(|schema| schema.get(&name));
                 let value = convert(written, schema, &name)?;
                 if arguments.insert(name.clone(), value).is_some() {
-                    return Err(format!("{} appears twice", quote(&name)));
+                    return Err(format!("{} appears twice", quoted(&name)));
                 }
             }
             None if nameless.is_some() || !arguments.is_empty() => {
-                return Err(format!("{} has no name: {ADVICE}", quote(reader.rest())));
+                return Err(format!("{} has no name: {ADVICE}", quoted(reader.rest())));
             }
             None => nameless = Some(reader.value().map_err(|error| error.to_string())?),
         }
         if !reader.take(',') && !reader.rest().is_empty() {
-            return Err(format!("expected a comma before {}", quote(reader.rest())));
+            return Err(format!("expected a comma before {}", quoted(reader.rest())));
         }
     }
     match nameless {
@@ -107,11 +106,11 @@ fn name(reader: &mut LenientReader<'_>, bare: Bare) -> Result<Option<String>, St
         return Ok(None);
     }
     if key.is_none() {
-        return Err(format!("expected a name before {}", quote(reader.rest())));
+        return Err(format!("expected a name before {}", quoted(reader.rest())));
     }
     // `a==b` is a comparison, and its meaning as an argument would be a guess.
     if ahead.rest().starts_with('=') {
-        return Err(format!("expected one `=` before {}", quote(ahead.rest())));
+        return Err(format!("expected one `=` before {}", quoted(ahead.rest())));
     }
     *reader = ahead;
     Ok(key)
@@ -145,7 +144,7 @@ fn sole(
                 None => {
                     let other = members.iter().find(|member| !is_known(member));
                     let other = other.map_or("", |(name, _)| name);
-                    Err(format!("there is no parameter {}", quote(other)))
+                    Err(format!("there is no parameter {}", quoted(other)))
                 }
             }
         }

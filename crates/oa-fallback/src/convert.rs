@@ -2,11 +2,10 @@
 
 use std::{fmt, ptr};
 
-use oa_json::{LenientValue, literal};
+use oa_json::{LenientValue, excerpt, literal, quoted};
 use serde_json::{Map, Value};
 
 use crate::bare::whole;
-use crate::quote::{quote, shorten};
 use crate::schema::Schema;
 use crate::tools::Parameters;
 
@@ -31,8 +30,8 @@ impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Item(parent, at) => write!(f, "{parent}[{at}]"),
-            Self::Member(parent, name) => write!(f, "{parent}.{}", shorten(name)),
-            Self::Name(name) => f.write_str(&shorten(name)),
+            Self::Member(parent, name) => write!(f, "{parent}.{}", excerpt(name)),
+            Self::Name(name) => f.write_str(&excerpt(name)),
         }
     }
 }
@@ -49,7 +48,7 @@ fn convert_at(
         LenientValue::Quoted(text) if types.allow(Type::String) => Ok(Value::String(text)),
         LenientValue::Quoted(text) => match from_text(&text, schema, types, path) {
             Some(value) => Ok(value),
-            None => wrong(&format!("text {}", quote(&text))),
+            None => wrong(&format!("text {}", quoted(&text))),
         },
         LenientValue::Word(word) => {
             let is_named = || schema.is_some_and(|schema| schema.lists(&word));
@@ -67,7 +66,7 @@ fn convert_at(
                 _ if types.allow(Type::Boolean) && word.eq_ignore_ascii_case("false") => {
                     Ok(Value::Bool(false))
                 }
-                _ => wrong(&quote(&word)),
+                _ => wrong(&quoted(&word)),
             }
         }
         LenientValue::Array(items) if types.allow(Type::Array) => {
@@ -131,8 +130,8 @@ pub(crate) fn convert_text_of(
     match whole(text) {
         Ok(written) => convert(written, schema, name),
         Err(_) => {
-            let (name, wanted) = (quote(name), types.words());
-            Err(format!("{name}: expected {wanted}, found {}", quote(text)))
+            let (name, wanted) = (quoted(name), types.words());
+            Err(format!("{name}: expected {wanted}, found {}", quoted(text)))
         }
     }
 }

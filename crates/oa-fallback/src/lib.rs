@@ -83,7 +83,6 @@ mod closing;
 mod convert;
 mod held_by;
 mod object;
-mod quote;
 mod schema;
 mod tools;
 

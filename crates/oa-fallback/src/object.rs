@@ -1,12 +1,11 @@
 //! Calls as JSON objects with a name and arguments.
 
-use oa_json::{ErrorKind, LenientReader, read_lenient};
+use oa_json::{ErrorKind, LenientReader, quoted, read_lenient};
 use serde_json::{Map, Value};
 
 use crate::bare::limits;
 use crate::grammar::ParsedCall;
 use crate::head::CallHead;
-use crate::quote::quote;
 use crate::tools::Tools;
 
 const NAMES: [&str; 5] = ["name", "function", "tool", "tool_name", "action"];
@@ -98,7 +97,7 @@ fn call(value: Value, tools: &Tools) -> ParsedCall {
     };
     let input = match (object.keys().find(is_lost), given, second) {
         (_, Some(_), Some(_)) => Err("the call has arguments twice".to_owned()),
-        (Some(lost), ..) => Err(format!("{} is outside `arguments`", quote(lost))),
+        (Some(lost), ..) => Err(format!("{} is outside `arguments`", quoted(lost))),
         (None, Some(input), None) => as_arguments(input),
         (None, None, _) => Ok(Map::new()),
     };
@@ -125,7 +124,7 @@ fn as_arguments(value: Value) -> Result<Map<String, Value>, String> {
         // Servers write arguments as a string of JSON, and models have seen that.
         Value::String(text) => match text.parse() {
             Ok(value @ Value::Object(_)) => as_arguments(unambiguous(value, &text)?),
-            _ => Err(format!("the arguments are text, not a JSON object: {}", quote(&text))),
+            _ => Err(format!("the arguments are text, not a JSON object: {}", quoted(&text))),
         },
         _ => Err("the arguments are not a JSON object".to_owned()),
     }

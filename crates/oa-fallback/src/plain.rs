@@ -41,7 +41,11 @@ pub fn plain_message<'a>(
     if message.role == MessageRole::Assistant
         && let Some(text) = dialect.write_answer(message)
     {
-        return Cow::Owned(with_text(message, text));
+        let is_other = |block: &&ContentBlock| {
+            !matches!(block, ContentBlock::Text(_) | ContentBlock::ToolUse(_))
+        };
+        let content = message.content.iter().filter(is_other).cloned().collect();
+        return Cow::Owned(with_text(message, message.role, content, text));
     }
     if message.role != MessageRole::Tool && !message.content.iter().any(is_special) {
         return Cow::Borrowed(message);
@@ -71,24 +75,20 @@ pub fn plain_message<'a>(
             other => content.push(other.clone()),
         }
     }
+    Cow::Owned(with_text(message, role, content, text))
+}
+
+/// Returns the message with another role, and with this text behind this content.
+fn with_text(
+    message: &Message,
+    role: MessageRole,
+    mut content: Vec<ContentBlock>,
+    text: String,
+) -> Message {
     if !text.is_empty() {
         content.push(TextBlock::new(text).into());
     }
     let mut plain = Message::new(role, content);
-    plain.interrupted = message.interrupted;
-    plain.extra = message.extra.clone();
-    Cow::Owned(plain)
-}
-
-/// Returns a message with another text, which has its calls.
-fn with_text(message: &Message, text: String) -> Message {
-    let is_other =
-        |block: &&ContentBlock| !matches!(block, ContentBlock::Text(_) | ContentBlock::ToolUse(_));
-    let mut content: Vec<ContentBlock> = message.content.iter().filter(is_other).cloned().collect();
-    if !text.is_empty() {
-        content.push(TextBlock::new(text).into());
-    }
-    let mut plain = Message::new(message.role, content);
     plain.interrupted = message.interrupted;
     plain.extra = message.extra.clone();
     plain

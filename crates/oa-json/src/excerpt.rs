@@ -3,7 +3,9 @@
 const CHARACTERS: usize = 40;
 
 /// Returns the first characters of a text, on one line.
-pub(crate) fn excerpt(text: &str) -> String {
+#[doc(hidden)]
+#[must_use]
+pub fn excerpt(text: &str) -> String {
     match text.char_indices().nth(CHARACTERS) {
         Some((end, _)) => format!("{}...", text[..end].escape_debug()),
         None => text.escape_debug().to_string(),
@@ -11,7 +13,9 @@ pub(crate) fn excerpt(text: &str) -> String {
 }
 
 /// Returns the same in backticks.
-pub(crate) fn quoted(text: &str) -> String {
+#[doc(hidden)]
+#[must_use]
+pub fn quoted(text: &str) -> String {
     format!("`{}`", excerpt(text))
 }
 

@@ -1,8 +1,9 @@
+use oa_json::quoted;
+
 use crate::arguments;
 use crate::balance::{Balance, Lines as Across};
 use crate::bodies::left_open;
 use crate::grammar::{BodyEnd, CallBody, ParsedCall};
-use crate::quote::quote;
 use crate::tools::Tools;
 
 /// The labels that end an input.
@@ -66,7 +67,7 @@ impl CallBody for Lines {
         };
         vec![match &self.name {
             Name::None(line) => {
-                ParsedCall::malformed(None, format!("{} is not the name of a tool", quote(line)))
+                ParsedCall::malformed(None, format!("{} is not the name of a tool", quoted(line)))
             }
             Name::Tool(name) => {
                 ParsedCall::of(name, arguments::read_input(text, name, self.tools.schema(name)))

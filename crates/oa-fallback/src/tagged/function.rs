@@ -8,7 +8,7 @@
 //!
 //! The arguments between the tags may also be JSON.
 
-use oa_json::LenientValue;
+use oa_json::{LenientValue, quoted};
 use serde_json::{Map, Value};
 
 use super::hermes;
@@ -20,7 +20,6 @@ use crate::convert::{self, convert_text};
 use crate::grammar::{BodyEnd, CallBody, Match, ParsedCall, Position};
 use crate::head::{CallHead, NoMatch};
 use crate::object;
-use crate::quote::quote;
 use crate::tools::{Parameters, Tools};
 
 pub(super) fn begin(head: &mut CallHead<'_>, _: Position, tools: &Tools) -> Result<Match, NoMatch> {
@@ -115,7 +114,7 @@ impl Function {
     fn parameters(&self, text: &str) -> Result<Map<String, Value>, String> {
         let schema = self.tools.schema(&self.name);
         let Tags { parameter: open, parameter_close: close, attributes, .. } = *self.tags;
-        let mut input = Map::new();
+        let mut arguments = Map::new();
         let mut rest = text;
         while !rest.is_empty() {
             let (parameter, behind) = super::glm::between(rest, open, close)?;
@@ -123,19 +122,19 @@ impl Function {
             let (tag, value) = parameter.split_once('>').ok_or_else(unclosed)?;
             let key = attributes.key(tag).ok_or("a parameter has no name")?;
             if value.contains(open) {
-                return Err(format!("{} is not closed", quote(key)));
+                return Err(format!("{} is not closed", quoted(key)));
             }
             let exact = cdata(value).filter(|_| attributes == Attributes::NameOfXml);
             let value = match exact {
                 Some(text) => convert_text(text, schema, key)?,
                 None => convert(key, value, attributes.is_string(tag), schema)?,
             };
-            if input.insert(key.to_owned(), value).is_some() {
-                return Err(format!("{} appears twice", quote(key)));
+            if arguments.insert(key.to_owned(), value).is_some() {
+                return Err(format!("{} appears twice", quoted(key)));
             }
             rest = behind.trim_start();
         }
-        Ok(input)
+        Ok(arguments)
     }
 }
 

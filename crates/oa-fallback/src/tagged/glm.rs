@@ -7,6 +7,7 @@
 //!
 //! LongCat, Hunyuan 3 and Solar Open 2 write the same in tags of their own.
 
+use oa_json::quoted;
 use serde_json::{Map, Value};
 
 use crate::bodies::{Arguments, left_open};
@@ -14,7 +15,6 @@ use crate::closing::CallClosing;
 use crate::convert::convert_text;
 use crate::grammar::{BodyEnd, CallBody, Match, ParsedCall, Position};
 use crate::head::{CallHead, NoMatch};
-use crate::quote::quote;
 use crate::tools::{Parameters, Tools};
 
 #[derive(Debug)]
@@ -152,7 +152,7 @@ fn arguments(
         let key = key.trim();
         let value = convert_text(value, schema, key)?;
         if arguments.insert(key.to_owned(), value).is_some() {
-            return Err(format!("{} appears twice", quote(key)));
+            return Err(format!("{} appears twice", quoted(key)));
         }
         rest = behind.trim_start();
     }

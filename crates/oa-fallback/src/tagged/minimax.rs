@@ -9,6 +9,7 @@
 //! That is MiniMax M3: a token before each tag, a tag for each key, and tags within tags for objects and, as `<item>`,
 //! for lists.
 
+use oa_json::quoted;
 use oa_types::MAX_NESTING;
 use serde_json::{Map, Value};
 
@@ -17,7 +18,6 @@ use crate::closing::Closing;
 use crate::convert::convert_text_of;
 use crate::grammar::{BodyEnd, CallBody, Match, ParsedCall, Position};
 use crate::head::{CallHead, NoMatch};
-use crate::quote::quote;
 use crate::schema::Schema;
 use crate::tools::Tools;
 
@@ -77,7 +77,7 @@ fn members(
             known.as_ref().is_some_and(|known| !known.required().any(|needed| needed == key));
         let value = read(key, value, schema, may_lack, depth)?;
         if members.insert(key.to_owned(), value).is_some() {
-            return Err(format!("{} appears twice", quote(key)));
+            return Err(format!("{} appears twice", quoted(key)));
         }
         rest = behind.trim_start();
     }
@@ -116,7 +116,7 @@ fn items(key: &str, text: &str, schema: Option<Schema<'_>>, depth: usize) -> Res
     while !rest.is_empty() {
         let (tag, value, behind) = element(rest)?;
         if tag != "item" {
-            return Err(format!("{} has items, and {}", quote(key), quote(tag)));
+            return Err(format!("{} has items, and {}", quoted(key), quoted(tag)));
         }
         let schema = of.as_mut().and_then(|of| of.next().flatten());
         items.push(read(key, value, schema, false, depth)?);
@@ -127,7 +127,7 @@ fn items(key: &str, text: &str, schema: Option<Schema<'_>>, depth: usize) -> Res
 
 /// Returns the name of the first element, the text in it, and the text behind it.
 fn element(text: &str) -> Result<(&str, &str, &str), String> {
-    let expected = || format!("expected a tag before {}", quote(text));
+    let expected = || format!("expected a tag before {}", quoted(text));
     let inner = text.strip_prefix(TOKEN).and_then(|text| text.trim_start().strip_prefix('<'));
     let (name, inner) = inner.and_then(|inner| inner.split_once('>')).ok_or_else(expected)?;
     let mut open = 1_usize;
@@ -148,5 +148,5 @@ fn element(text: &str) -> Result<(&str, &str, &str), String> {
         }
         at = tag + TOKEN.len();
     }
-    Err(format!("{} is not closed", quote(name)))
+    Err(format!("{} is not closed", quoted(name)))
 }

@@ -1,12 +1,13 @@
 //! Calls in Python: `[name(key="value"), other()]`, or one call in each line.
 
+use oa_json::quoted;
+
 use crate::arguments;
 use crate::balance::{Balance, Lines};
 use crate::bare::Bare;
 use crate::bodies::left_open;
 use crate::grammar::{BodyEnd, CallBody, ParsedCall};
 use crate::head::{CallHead, NoMatch};
-use crate::quote::quote;
 use crate::tools::Tools;
 
 /// Reads a name and the bracket after it, if both come next.
@@ -125,7 +126,7 @@ impl CallBody for Calls {
             rest = &body[length..];
         }
         if self.is_list && !matches!(rest.trim_end(), "" | "]") {
-            let error = format!("expected a call before {}", quote(rest));
+            let error = format!("expected a call before {}", quoted(rest));
             calls.push(ParsedCall::malformed(None, error));
         }
         calls
