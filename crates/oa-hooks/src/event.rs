@@ -7,7 +7,6 @@ pub const HOOK_PRE_TOOL_USE: &str = "pre_tool_use";
 pub const HOOK_POST_TOOL_USE: &str = "post_tool_use";
 /// The name of the hook point after a finished answer.
 pub const HOOK_ANSWER: &str = "answer";
-
 /// The name of the hook point before a prompt is sent.
 pub const HOOK_USER_PROMPT_SUBMIT: &str = "user_prompt_submit";
 

@@ -83,7 +83,6 @@ pub use crate::event::{
     AnswerEvent, HOOK_ANSWER, HOOK_POST_TOOL_USE, HOOK_PRE_TOOL_USE, HOOK_USER_PROMPT_SUBMIT,
     PostToolUseEvent, PreToolUseEvent, UserPromptSubmitEvent,
 };
-
 pub use crate::hooks::Hooks;
 pub use crate::permission::{Permission, PermissionRequest};
 pub use crate::permissions::{CATEGORY_READ, PermissionMode, Permissions};

@@ -43,22 +43,6 @@ pub struct ToolRule {
 type Condition = Arc<dyn Fn(&Value) -> bool + Send + Sync>;
 
 impl ToolRule {
-    /// Returns the tool name pattern, if the rule is about tools.
-    pub(crate) fn tools(&self) -> Option<&str> {
-        match &self.subject {
-            Subject::Category(_) => None,
-            Subject::Tools(pattern) => Some(pattern.as_str()),
-        }
-    }
-
-    /// Returns the category, if the rule is about one.
-    pub(crate) fn category(&self) -> Option<&str> {
-        match &self.subject {
-            Subject::Category(category) => Some(category),
-            Subject::Tools(_) => None,
-        }
-    }
-
     /// Allows calls to these tools without asking.
     pub fn allow(tools: impl Into<String>) -> Self {
         Self::new(Subject::Tools(Pattern::new(tools)), Effect::Allow)
@@ -105,6 +89,22 @@ impl ToolRule {
     pub fn because(mut self, reason: impl Into<Arc<str>>) -> Self {
         self.reason = Some(reason.into());
         self
+    }
+
+    /// Returns the tool name pattern, if the rule is about tools.
+    pub(crate) fn tools(&self) -> Option<&str> {
+        match &self.subject {
+            Subject::Category(_) => None,
+            Subject::Tools(pattern) => Some(pattern.as_str()),
+        }
+    }
+
+    /// Returns the category, if the rule is about one.
+    pub(crate) fn category(&self) -> Option<&str> {
+        match &self.subject {
+            Subject::Category(category) => Some(category),
+            Subject::Tools(_) => None,
+        }
     }
 
     pub(crate) fn reason(&self) -> Option<&str> {

@@ -29,16 +29,16 @@ pub struct ToolContext(Arc<Inner>);
 
 #[derive(Clone)]
 struct Inner {
-    names: Arc<Names>,
+    call: Arc<Call>,
     key: Option<IdempotencyKey>,
     cancel: Cancel,
     state: State,
     emitter: Option<Arc<dyn Emitter>>,
 }
 
-/// The call's names and images, shared by the contexts of its attempts.
-struct Names {
-    call_id: String,
+/// The call, shared by the contexts of its attempts.
+struct Call {
+    id: String,
     tool_name: String,
     images: Images,
 }
@@ -54,8 +54,8 @@ impl ToolContext {
     #[must_use]
     pub fn new(call_id: impl Into<String>, tool_name: impl Into<String>) -> Self {
         Self(Arc::new(Inner {
-            names: Arc::new(Names {
-                call_id: call_id.into(),
+            call: Arc::new(Call {
+                id: call_id.into(),
                 tool_name: tool_name.into(),
                 images: Images::default(),
             }),
@@ -98,13 +98,13 @@ impl ToolContext {
     /// Returns the id of the call.
     #[must_use]
     pub fn call_id(&self) -> &str {
-        &self.0.names.call_id
+        &self.0.call.id
     }
 
     /// Returns the name by which the tool was called.
     #[must_use]
     pub fn tool_name(&self) -> &str {
-        &self.0.names.tool_name
+        &self.0.call.tool_name
     }
 
     /// Returns the idempotency key of the call, for tools with side effects. Pass it to a service that accepts one, or
@@ -195,13 +195,13 @@ impl ToolContext {
     /// If the call already has [`MAX_IMAGES`](Self::MAX_IMAGES) images, if their URLs together would be longer than
     /// [`MAX_IMAGE_BYTES`](Self::MAX_IMAGE_BYTES), or if the call was canceled. Running the tool again does not help.
     pub fn attach_image(&self, image: ImageBlock) -> Result<(), ToolError> {
-        self.0.names.images.add(image, &self.0.cancel)
+        self.0.call.images.add(image, &self.0.cancel)
     }
 
     /// Takes the images attached so far, for code that runs calls itself.
     #[must_use]
     pub fn take_images(&self) -> Vec<ImageBlock> {
-        self.0.names.images.take()
+        self.0.call.images.take()
     }
 
     /// Returns true if there is a receiver for the tool's output.
