@@ -49,9 +49,4 @@ impl Allowance {
         // While a list grows, its old memory and the new one exist at the same time.
         self.hold(3 * size_of::<T>())
     }
-
-    /// Records that something was left out without being counted.
-    pub(crate) fn cut(&mut self) {
-        self.is_cut = true;
-    }
 }

@@ -95,17 +95,12 @@ impl Call {
         known.map(|(member, value)| json_length(member, value)).sum()
     }
 
-    /// Returns true if the name is known and cannot grow.
-    pub(crate) fn has_settled_name(&self) -> bool {
-        self.name.is_some() && (self.name_ended || !self.arguments.is_empty())
-    }
-
-    /// Returns true if the start can be reported: the name is settled, and the id has arrived or is not worth waiting
-    /// for. Some servers send it one fragment late.
+    /// Returns true if the start can be reported: the name is known and cannot grow, and the id has arrived or is not
+    /// worth waiting for. Some servers send it one fragment late.
     pub(crate) fn can_start(&mut self) -> bool {
+        let is_settled = self.name.is_some() && (self.name_ended || !self.arguments.is_empty());
         // `replace` sets the flag once the name is settled without an id: the next fragment starts the call.
-        self.has_settled_name()
-            && (self.id.is_some() || std::mem::replace(&mut self.waits_for_id, true))
+        is_settled && (self.id.is_some() || std::mem::replace(&mut self.waits_for_id, true))
     }
 
     /// Marks the start of the call as reported. A name before any arguments ends here.

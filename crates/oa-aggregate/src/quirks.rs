@@ -1,5 +1,3 @@
-//! Server quirks that cannot be inferred from the bytes.
-
 /// Quirks of a server that cannot be inferred from its bytes. The defaults suit all other servers.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]

@@ -15,7 +15,7 @@ pub(crate) fn present_member(name: &str, raw: &str, allowance: &mut Allowance) -
 pub(crate) fn present(raw: &str, allowance: &mut Allowance) -> Option<Value> {
     // A tree that does not fit is not built.
     if !held::fits(raw, allowance.room) {
-        allowance.cut();
+        allowance.is_cut = true;
         return None;
     }
     let value = shallow(read_or_text(raw));

@@ -189,11 +189,7 @@ impl ChunkTemplate {
     /// Returns the usage in the payload that matched last.
     #[inline]
     pub(crate) fn usage(&self) -> Option<&Usage> {
-        if self.has_usage { self.usage_read() } else { None }
-    }
-
-    fn usage_read(&self) -> Option<&Usage> {
-        Some(&self.numbers.usage).filter(|usage| **usage != Usage::default())
+        self.has_usage.then_some(&self.numbers.usage).filter(|usage| **usage != Usage::default())
     }
 
     /// Returns the server's id of the answer.
