@@ -68,11 +68,7 @@ fn push(aggregator: &mut Aggregator, item: &Item<'_>) -> Result<StreamStatus, oa
     match item {
         Item::Event(event) if event.is_named("error") => aggregator.push_error(event.raw_data()),
         Item::Event(event) => aggregator.push(event.raw_data()),
-        Item::Unknown(line) => match line.strip_prefix(b"error:") {
-            Some(error) => aggregator.push_error(error),
-            None if line.starts_with(b"{") => aggregator.push(line),
-            None => Ok(StreamStatus::More),
-        },
+        Item::Unknown(line) => aggregator.push_line(line),
         _ => Ok(StreamStatus::More), // a comment
     }
 }

@@ -65,8 +65,9 @@ impl Aggregator {
 
     /// Takes the next payload.
     ///
-    /// A payload that is not JSON, or that reports an error, becomes a [`Problem`], and the stream continues. If each
-    /// line of it is JSON, each is a payload. An empty payload is ignored, and so is JSON without any member of a chunk.
+    /// A payload that is not JSON, or that reports an error, becomes a [`Problem`], and the stream continues. If its first
+    /// line is JSON and more follow, each is a payload. An empty payload is ignored, and so is JSON without any member of
+    /// a chunk.
     ///
     /// # Errors
     ///
@@ -81,10 +82,8 @@ impl Aggregator {
             return Err(error);
         }
         if let Some(matched) = self.decoder.recognize(payload) {
-            return match state.take_matched(&matched) {
-                Ok(()) => Ok(StreamStatus::More),
-                Err(error) => Err(state.fail(error)),
-            };
+            let taken = state.take_matched(&matched);
+            return state.status(taken);
         }
         self.push_unmatched(payload)
     }
@@ -126,10 +125,20 @@ impl Aggregator {
         if error.message.is_empty() {
             error.message = "the server reported an error without details".to_owned();
         }
-        state
-            .add_problem(Problem::Server(Box::new(error)))
-            .map(|()| StreamStatus::More)
-            .map_err(|error| state.fail(error))
+        let taken = state.add_problem(Problem::Server(Box::new(error)));
+        state.status(taken)
+    }
+
+    /// Takes a line of an event stream that is no field of the standard, such as a parser's unknown line. Bare JSON is a
+    /// payload (QUIRKS row 68), and the value of a field `error` is an [error](Self::push_error) (row 104). Any other line
+    /// is ignored.
+    ///
+    /// # Errors
+    ///
+    /// As [`push`](Self::push).
+    pub fn push_line(&mut self, line: &[u8]) -> Result<StreamStatus, Error> {
+        let (payload, is_error) = payload_of_line(line).unwrap_or_default();
+        if is_error { self.push_error(payload) } else { self.push(payload) }
     }
 
     fn push_unmatched(&mut self, payload: &[u8]) -> Result<StreamStatus, Error> {
@@ -146,10 +155,10 @@ impl Aggregator {
                 Ok(StreamStatus::Done)
             }
             Err(_) if has_payload_lines(payload) => self.push_lines(payload, Self::push),
-            Err(unreadable) => state
-                .add_unreadable(&unreadable)
-                .map(|()| StreamStatus::More)
-                .map_err(|error| state.fail(error)),
+            Err(unreadable) => {
+                let taken = state.add_unreadable(&unreadable);
+                state.status(taken)
+            }
         }
     }
 
@@ -159,7 +168,7 @@ impl Aggregator {
         let Self { decoder, state } = self;
         // Templates are for words that need no others.
         decoder.read_in_full(state.half.is_some());
-        taken.map(|()| StreamStatus::More).map_err(|error| state.fail(error))
+        state.status(taken)
     }
 
     /// Takes the lines of an event as payloads of their own.
@@ -263,6 +272,18 @@ impl Aggregator {
     pub fn decoder(&self) -> &Decoder {
         &self.decoder
     }
+}
+
+/// Returns the payload in a line that is no field of the standard, and true if it is an error; `None` if it has none.
+#[cold]
+#[doc(hidden)]
+#[must_use]
+pub fn payload_of_line(line: &[u8]) -> Option<(&[u8], bool)> {
+    if line.trim_ascii_start().starts_with(b"{") {
+        return Some((line, false));
+    }
+    let value = line.strip_prefix(b"error:")?.trim_ascii();
+    (!value.is_empty()).then_some((value, true))
 }
 
 fn lines(payload: &[u8]) -> impl Iterator<Item = &[u8]> {

@@ -110,11 +110,6 @@ impl Calls {
         Ok(())
     }
 
-    pub(crate) fn begin(&mut self, fragment: &Fragment<'_>) -> usize {
-        self.list.push(Call::new(fragment));
-        self.list.len() - 1
-    }
-
     /// Adds a fragment and its piece of arguments to a call, and returns the start and end of the piece.
     ///
     /// An id is set once, and never that of another call: results could not be told apart (QUIRKS row 11).

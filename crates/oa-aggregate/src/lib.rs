@@ -92,6 +92,8 @@ pub use oa_types::{
 };
 
 pub use crate::aggregator::Aggregator;
+#[doc(hidden)]
+pub use crate::aggregator::payload_of_line;
 pub use crate::answer::AggregatedAnswer;
 pub use crate::chunk::{Choice, Chunk, Fragment, Part, Payload};
 pub use crate::decode::Decoder;

@@ -23,6 +23,7 @@ use crate::options::Options;
 use crate::place::Place;
 use crate::quirks::ChoiceIndex;
 use crate::speech::Speech;
+use crate::stream_status::StreamStatus;
 use crate::template::{Content, Matched};
 
 #[derive(Debug)]
@@ -80,11 +81,13 @@ impl State {
         }
     }
 
-    /// Accepts nothing more, because a limit was exceeded.
-    #[cold]
-    pub(crate) fn fail(&mut self, error: Error) -> Error {
-        self.failed = Some(error);
-        error
+    /// Returns the status after a payload. An error is a limit that was exceeded: nothing more is accepted.
+    #[inline]
+    pub(crate) fn status(&mut self, taken: Result<(), Error>) -> Result<StreamStatus, Error> {
+        if let Err(error) = taken {
+            self.failed = Some(error);
+        }
+        taken.map(|()| StreamStatus::More)
     }
 
     /// Takes the content of a chunk that matched a template, in the order of [`take`](Self::take).
@@ -342,9 +345,9 @@ impl State {
         // Held-back text arrived before this call.
         self.flush()?;
         self.start_waiting()?;
-        let call = self.calls.begin(fragment);
+        self.calls.list.push(Call::new(fragment));
         self.speech.blocks.call_began(&mut self.budget)?;
-        Ok(call)
+        Ok(self.calls.list.len() - 1)
     }
 
     /// Takes a fragment with new values for its call, and its piece of arguments.

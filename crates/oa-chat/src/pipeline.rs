@@ -8,7 +8,7 @@ use bytes::Bytes;
 use memchr::memchr_iter;
 use oa_aggregate::{
     AggregatedAnswer, Aggregator, Delta, Problem, StreamStatus, TemplateCache, UncleanEnd,
-    UnreadablePayload,
+    UnreadablePayload, payload_of_line,
 };
 use oa_sse::{Item, Parser};
 use oa_types::wire::ServerError;
@@ -50,9 +50,9 @@ pub struct PipelineOptions {
 /// Reads the body of one response, of any supported form, without I/O.
 ///
 /// If the first non-blank byte is `{` or `[`, the body is one JSON document, whatever its content type (QUIRKS
-/// row 71), and behind it there may be events, such as `data: [DONE]`; everything else is an event stream. Lines of JSON among the events are payloads too (row 68), and so
-/// is the value of a field `error`, which the standard ignores (row 104). That field and an event named `error`
-/// (row 115) are errors, whatever JSON they contain.
+/// row 71), and behind it there may be events, such as `data: [DONE]`; everything else is an event stream. Lines of
+/// JSON among the events are payloads too (row 68), and so is the value of a field `error`, which the standard ignores
+/// (row 104). That field and an event named `error` (row 115) are errors, whatever JSON they contain.
 ///
 /// Push / next / finish: [`push`](Self::push) bytes, take deltas with [`next_delta`](Self::next_delta) until it
 /// returns `None`. At the end of the body call [`finish`](Self::finish), take the remaining deltas, and make the
@@ -272,9 +272,9 @@ impl Pipeline {
     fn read_events(&mut self) -> Result<StreamStatus, PipelineError> {
         while let Some(item) = self.parser.next_item().map_err(PipelineError::Event)? {
             let (payload, is_error) = match &item {
-                Item::Event(event) => (event.raw_data(), event.is_named(ERROR)),
+                Item::Event(event) => (event.raw_data(), event.is_named("error")),
                 // The standard ignores such a line, but some servers put JSON or an error into one.
-                Item::Unknown(line) => match unknown(line) {
+                Item::Unknown(line) => match payload_of_line(line) {
                     Some(told) => told,
                     None => continue,
                 },
@@ -334,19 +334,6 @@ impl Pipeline {
         self.form = BodyForm::Unknown(matched);
         0
     }
-}
-
-/// The name of error events, and of llama.cpp's error field.
-const ERROR: &str = "error";
-
-/// Returns the payload in a line that is not an event, and true if it is an error; `None` for any other line.
-#[cold]
-fn unknown(line: &[u8]) -> Option<(&[u8], bool)> {
-    if line.trim_ascii_start().first() == Some(&b'{') {
-        return Some((line, false));
-    }
-    let value = line.strip_prefix(ERROR.as_bytes())?.strip_prefix(b":")?.trim_ascii();
-    (!value.is_empty()).then_some((value, true))
 }
 
 /// Returns true if a payload is JSON, but no part of an answer.

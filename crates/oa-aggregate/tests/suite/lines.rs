@@ -1,6 +1,6 @@
 //! Events whose lines are payloads of their own (QUIRKS row 123).
 
-use oa_aggregate::{Aggregator, Options, Problem};
+use oa_aggregate::{Aggregator, Options, Problem, StreamStatus};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -70,4 +70,19 @@ fn lines_of_an_error_event_are_payloads() {
     let answer = aggregator.into_answer();
     let [Problem::Server(error)] = &answer.problems[..] else { panic!("{:?}", answer.problems) };
     assert_eq!((&*error.message, answer.done), ("busy", true));
+}
+
+/// As the pipeline of `oa-chat` reads them.
+#[test]
+fn lines_without_a_field_are_payloads() {
+    let mut aggregator = Aggregator::new();
+    let chunk = format!("  {}", text("a"));
+    for line in [&*chunk, "error:", r#"error: {"message":"busy"}"#, "errors: {}", "later", ""] {
+        assert_eq!(aggregator.push_line(line.as_bytes()).unwrap(), StreamStatus::More, "{line}");
+    }
+    assert_eq!(aggregator.push(b"[DONE]").unwrap(), StreamStatus::Done);
+    assert_eq!(aggregator.push_line(b"later").unwrap(), StreamStatus::Done);
+    let answer = aggregator.into_answer();
+    let [Problem::Server(error)] = &answer.problems[..] else { panic!("{:?}", answer.problems) };
+    assert_eq!((&*error.message, answer.blocks[0].as_text()), ("busy", Some("a")));
 }
