@@ -65,9 +65,9 @@ impl Aggregator {
 
     /// Takes the next payload.
     ///
-    /// A payload that is not JSON, or that reports an error, becomes a [`Problem`], and the stream continues. If its first
-    /// line is JSON and more follow, each is a payload. An empty payload is ignored, and so is JSON without any member of
-    /// a chunk.
+    /// A payload that is not JSON, or that reports an error, becomes a [`Problem`], and the stream continues. If its
+    /// first line is JSON and more follow, each line is a payload. An empty payload is ignored, and so is JSON without
+    /// any member of a chunk.
     ///
     /// # Errors
     ///
@@ -129,9 +129,9 @@ impl Aggregator {
         state.status(taken)
     }
 
-    /// Takes a line of an event stream that is no field of the standard, such as a parser's unknown line. Bare JSON is a
-    /// payload (QUIRKS row 68), and the value of a field `error` is an [error](Self::push_error) (row 104). Any other line
-    /// is ignored.
+    /// Takes a line of an event stream that is no field of the standard: a parser's unknown line. Bare JSON is a payload
+    /// (QUIRKS row 68), and the value of a field `error` is an [error](Self::push_error) (row 104). Any other line is
+    /// ignored.
     ///
     /// # Errors
     ///
