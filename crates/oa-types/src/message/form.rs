@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{Message, MessageRole};
 use crate::block::{ContentBlock, TextBlock, ToolResultBlock, ToolUseBlock, ToolUseError};
+use crate::nesting::check_nesting;
 
 impl<'de> Deserialize<'de> for Message {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -148,6 +149,10 @@ impl Call {
             input @ Value::Object(_) => Ok(input),
             other => Err(("the arguments are not a JSON object".to_owned(), other.to_string())),
         };
+        let input = input.and_then(|input: Value| {
+            let checked = input.as_object().map_or(Ok(()), check_nesting);
+            checked.map_err(|error| (error, input.to_string())).map(|()| input)
+        });
         match input {
             Ok(input) => {
                 let mut call = ToolUseBlock::new(self.id, name, input);

@@ -40,6 +40,20 @@ fn messages_with_deep_values_can_be_read() {
     }
 }
 
+/// Arguments are a text there, which may be as deep as JSON is read.
+#[test]
+fn deep_arguments_of_chat_apis_become_errors() {
+    for (levels, fits) in [(99, true), (100, false), (126, false)] {
+        let arguments = json!({ "a": nested(levels) }).to_string();
+        let call = json!({ "id": "1", "function": { "name": "f", "arguments": arguments } });
+        let json = json!({ "role": "assistant", "tool_calls": [call] }).to_string();
+        let message: Message = serde_json::from_str(&json).unwrap();
+        assert_eq!(message.tool_uses().count(), usize::from(fits));
+        let stored = serde_json::to_string(&[&message]).unwrap();
+        assert_eq!(serde_json::from_str::<[Message; 1]>(&stored).unwrap(), [message]);
+    }
+}
+
 /// Events contain them, a few levels deep.
 #[test]
 fn deep_errors_of_servers_can_be_read_in_events() {
