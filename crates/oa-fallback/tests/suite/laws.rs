@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use oa_fallback::{AfterCall, Dialect, Scanned, Scanner};
+use oa_fallback::{AfterCall, Dialect, Limits, Scanned, Scanner};
 use oa_json::ThinkingTags;
 use oa_types::wire::ChatParameters;
 use oa_types::{ToolSpec, ToolUseBlock};
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::{Map, Value, json};
 
-use crate::{Written, bounded, dialects, read, read_cut_off, scanner};
+use crate::{Written, dialects, read, read_cut_off, scanner, tools};
 
 /// Pieces of what models write, and of what looks like it.
 const FRAGMENTS: [&str; 161] = [
@@ -354,7 +354,7 @@ fn goes_on(dialect: &dyn Dialect) -> bool {
 /// True if text for the user may be encoded.
 fn decodes(dialect: &dyn Dialect) -> bool {
     let mut parameters = ChatParameters::new("any");
-    parameters.tools = crate::tools().to_vec();
+    parameters.tools = tools().to_vec();
     dialect.response_format(&parameters).is_some()
 }
 
@@ -367,16 +367,20 @@ proptest! {
         cuts in vec(any::<Index>(), 0..8),
         argument_bytes in 0..64_usize,
         calls in 0..3_usize,
+        held_bytes in prop_oneof![Just(64_usize << 20), 0..20_000_usize],
     ) {
+        let mut limits = Limits::default();
+        (limits.argument_bytes, limits.calls, limits.held_bytes) = (argument_bytes, calls, held_bytes);
+        let bounded = |dialect: &dyn Dialect| Scanner::with_limits(dialect.grammar(tools()), limits);
         for dialect in dialects() {
             let uncut = read(scanner(&*dialect), [&*whole]).settled();
-            let tight = read(bounded(&*dialect, argument_bytes, calls), [&*whole]).settled();
+            let tight = read(bounded(&*dialect), [&*whole]).settled();
             prop_assert!(tight.calls.len() <= calls + 1);
             for pieces in [cut(&whole, &cuts), characters(&whole)] {
                 let found = read(scanner(&*dialect), pieces.clone());
                 prop_assert!(found.held <= Scanner::MOST_HELD);
                 prop_assert_eq!(found.settled(), uncut.clone());
-                let found = read(bounded(&*dialect, argument_bytes, calls), pieces);
+                let found = read(bounded(&*dialect), pieces);
                 prop_assert_eq!(found.settled(), tight.clone());
             }
         }
