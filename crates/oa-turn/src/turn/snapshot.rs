@@ -364,6 +364,11 @@ impl State {
             }
             end = range.start;
         }
+        // They are all of the turn that the prompt began, and move with what follows it.
+        let prompt = self.shortening.as_ref().and_then(|state| state.prompt);
+        if !refused.is_empty() && prompt.is_some_and(|prompt| prompt >= end) {
+            return Err("a refused answer comes before its prompt");
+        }
         Ok(())
     }
 }

@@ -2,7 +2,8 @@
 
 use insta::assert_snapshot;
 use oa_turn::{
-    Action, Answer, Call, CallState, Decision, ErrorKind, Options, StepOutcome, Turn, TurnSnapshot,
+    Action, Answer, Call, CallState, Decision, ErrorKind, Options, ShortenOutcome, StepOutcome,
+    Turn, TurnSnapshot,
 };
 use oa_types::{Cost, FinishReason, Message, Outcome};
 use proptest::collection::vec;
@@ -354,6 +355,26 @@ fn inconsistent_snapshots_are_rejected() {
     assert_snapshot!(why(&|turn| turn["steered"] = json!([{ "role": "tool", "content": [] }])), @r#"the snapshot is damaged: a prompt is not valid"#);
     assert_snapshot!(why(&|turn| turn["asked"]["place"] = json!(99)), @r#"the snapshot is damaged: a prompt is missing"#);
     assert_snapshot!(why(&|turn| turn["phase"] = json!({ "type": "continuing", "prompt": 1 })), @r#"the snapshot is damaged: the prompt is not the last message"#);
+}
+
+/// Shortening would move the refused answer to before the conversation.
+#[test]
+fn refused_answers_follow_their_prompt() {
+    let mut options = Options::auto();
+    (options.shorten, options.review_answers) = (true, true);
+    let mut turn = Turn::new(options);
+    turn.submit(Message::user("Go.")).unwrap();
+    assert_eq!(perform(&mut turn), Action::Shorten { is_overflow: false });
+    turn.take(StepOutcome::Shorten(ShortenOutcome::Keep)).unwrap();
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    answer(&mut turn, vec![text("Five.")]);
+    assert_eq!(perform(&mut turn), Action::ReviewAnswer);
+    assert!(turn.retry_answer("It is six."));
+    let mut json = serde_json::to_value(turn.snapshot()).unwrap();
+    assert_eq!(seen(&restored(&json.to_string()).unwrap()), seen(&turn));
+    json["turn"]["shortening"]["prompt"] = json!(2);
+    let error = restored(&json.to_string()).unwrap_err();
+    assert_snapshot!(error, @"the snapshot is damaged: a refused answer comes before its prompt");
 }
 
 #[test]
