@@ -140,6 +140,10 @@ impl Turn {
     fn take_answer(&mut self, outcome: AskOutcome) -> Result<(), Box<ErrorRecord>> {
         match outcome {
             AskOutcome::Answered { answer, correction } => {
+                // An answer that comes too late corrects no other one.
+                if !matches!(self.phase, Phase::Requesting { .. }) {
+                    return Ok(());
+                }
                 let begin = self.history().len();
                 // Read before `answer` takes the blocks.
                 let is_malformed = self.is_malformed_output(&answer.blocks);

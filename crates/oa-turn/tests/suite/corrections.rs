@@ -64,6 +64,27 @@ fn failed_corrections_can_be_retried() {
     }
 }
 
+/// An outcome that is reported twice, as by a journal that repeats its last entry.
+#[test]
+fn late_answers_correct_nothing() {
+    let outcome = |words: &str| {
+        let answer = Answer::new(vec![text(words)]);
+        let correction = Some("No.".to_owned());
+        StepOutcome::Ask(AskOutcome::Answered { answer, correction })
+    };
+    for reviews in [false, true] {
+        let mut options = Options::auto();
+        options.review_answers = reviews;
+        let mut turn = begun(options);
+        turn.begin_output(None);
+        answer(&mut turn, vec![text("Five.")]);
+        turn.take(outcome("Six.")).unwrap();
+        assert_eq!(told(&turn), ["user: Go.", "assistant: Five."]);
+        let next = if reviews { Action::ReviewAnswer } else { end(FinishReason::Unspecified) };
+        assert_eq!(perform(&mut turn), next);
+    }
+}
+
 #[test]
 fn retry_after_lost_call_adds_no_prompt() {
     let mut turn = auto();
