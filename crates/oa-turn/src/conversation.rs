@@ -51,13 +51,13 @@ impl Conversation {
     /// Replaces the messages. Messages that were here before, in the same order, keep their revisions. If many were
     /// removed and others changed, some unchanged messages may get new revisions.
     pub(crate) fn set(&mut self, messages: Vec<Message>) {
-        self.set_within(messages, REACH);
+        self.set_within(messages, 0, REACH);
     }
 
-    /// Replaces the messages with fewer of them. Unlike [`set`](Self::set), it recognizes unchanged messages even
-    /// after many removed ones.
-    pub(crate) fn shorten_to(&mut self, messages: Vec<Message>) {
-        self.set_within(messages, FAR_REACH);
+    /// Replaces the messages with fewer of them; the last `kept` stay. Unlike [`set`](Self::set), it recognizes
+    /// unchanged messages even after many removed ones.
+    pub(crate) fn shorten_to(&mut self, messages: Vec<Message>, kept: usize) {
+        self.set_within(messages, kept, FAR_REACH);
     }
 
     /// Replaces the messages with those of an earlier state. Revisions used since then are not used again.
@@ -66,12 +66,14 @@ impl Conversation {
         *self = Self { next_revision, ..earlier };
     }
 
-    fn set_within(&mut self, messages: Vec<Message>, reach: usize) {
+    fn set_within(&mut self, messages: Vec<Message>, kept: usize, reach: usize) {
         // The common start and the common end keep their revisions. In between, a message takes the revision
         // of the first equal one among the old messages that are left. For example:
         //     old: a1 b2 c3 d4 e5    new: a c x e    revisions: 1 3 6 5
         let same = |(old, new): &(&Message, &Message)| old == new;
-        let start = self.messages.iter().zip(&messages).take_while(same).count();
+        // The start ends before what was kept: a summary may read like the first of it.
+        let old = &self.messages[..self.messages.len() - kept];
+        let start = old.iter().zip(&messages[..messages.len() - kept]).take_while(same).count();
         let (old, new) = (&self.messages[start..], &messages[start..]);
         let end = old.iter().rev().zip(new.iter().rev()).take_while(same).count();
         let mut old = &old[..old.len() - end];

@@ -257,7 +257,8 @@ impl Turn {
         if let Some(state) = &mut self.shortening {
             (state.prompt, state.reported) = (prompt_now, None);
         }
-        self.conversation.shorten_to(messages);
+        let kept = messages.len() - start;
+        self.conversation.shorten_to(messages, kept);
         Ok(())
     }
 }

@@ -38,7 +38,6 @@ pub(crate) fn shortened(step: &ShortenStep, choice: u8) -> ShortenOutcome {
         0 => few,
         1 => {
             let mut summarized = few;
-            // No two are equal.
             let length: usize = history.iter().map(|message| message.text().len()).sum();
             summarized.insert(system, Message::user(format!("A summary of {length} bytes.")));
             summarized
@@ -152,6 +151,17 @@ fn kept_messages_keep_their_revisions() {
     let mut turn = Turn::restore(snapshot).unwrap();
     turn.fail();
     assert!(turn.is_retry(&Message::user("Go.")), "the prompt is known");
+}
+
+/// A summary may even read like what follows it.
+#[test]
+fn kept_messages_are_not_the_summary() {
+    let mut turn = Turn::new(options());
+    turn.submit(Message::user("Go.")).unwrap();
+    assert_eq!(perform(&mut turn), Action::Shorten { is_overflow: false });
+    let prompt = turn.revisions().to_vec();
+    replace(&mut turn, vec![Message::user("Go."); 2]).unwrap();
+    assert_eq!(turn.revisions()[1..], prompt);
 }
 
 /// Models use an id again in a later answer, and history keeps it.
