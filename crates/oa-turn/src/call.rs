@@ -87,11 +87,15 @@ pub enum CallState {
 
 impl Call {
     pub(crate) fn new(block: ToolUseBlock) -> Self {
-        let input = block.input.clone();
-        let (state, fit) = (CallState::Undecided, Fit::default());
-        let block = Arc::new(block);
-        let (is_approved, is_external) = (false, false);
-        Self { block, input, fit, state, is_approved, is_external, images: Vec::new() }
+        Self {
+            input: block.input.clone(),
+            block: Arc::new(block),
+            fit: Fit::default(),
+            state: CallState::Undecided,
+            is_approved: false,
+            is_external: false,
+            images: Vec::new(),
+        }
     }
 
     /// Returns the call with the input that it runs with.

@@ -169,9 +169,8 @@ impl Round {
         open.map(|call| &*call.block.id).collect()
     }
 
-    pub(crate) fn open(&self) -> Vec<usize> {
-        let open = self.calls.iter().enumerate().filter(|(_, call)| call.is_open());
-        open.map(|(place, _)| place).collect()
+    pub(crate) fn open_count(&self) -> u32 {
+        self.calls.iter().filter(|call| call.is_open()).count() as u32
     }
 
     /// Returns the open calls that the driver runs or, if they are external, hands to the caller.

@@ -359,32 +359,14 @@ impl Turn {
             }
             match &mut self.phase {
                 Phase::Idle { .. } | Phase::Requesting { sent: true, .. } => return None,
-                Phase::Prompting { prompt, handed, .. } => {
-                    if mem::replace(handed, true) {
-                        return None;
-                    }
-                    let prompt = Message::clone(prompt);
-                    return Some(Action::Submit { prompt, steered: false });
-                }
-                Phase::Steering { handed, .. } => {
-                    if mem::replace(handed, true) {
-                        return None;
-                    }
-                    return self.steered_action();
-                }
-                Phase::Shortening { .. } => return self.shorten_action(),
-                Phase::Checking { handed } => {
-                    let is_new = !mem::replace(handed, true);
-                    return is_new.then(|| Action::CheckStop { step: self.steps() });
-                }
-                Phase::Planning { handed, .. } => {
-                    if mem::replace(handed, true) {
-                        return None;
-                    }
-                    return Some(Action::Plan { step: self.next_step_number() });
-                }
-                Phase::Answered { handed, .. } => {
-                    return (!mem::replace(handed, true)).then_some(Action::ReviewAnswer);
+                Phase::Answered { handed, .. }
+                | Phase::Checking { handed }
+                | Phase::Planning { handed, .. }
+                | Phase::Prompting { handed, .. }
+                | Phase::Shortening { handed, .. }
+                | Phase::Steering { handed, .. } => {
+                    // From now on, it is pending.
+                    return if mem::replace(handed, true) { None } else { self.pending_action() };
                 }
                 Phase::Ending { reason, rest } => {
                     if !self.final_text.is_empty() {
@@ -444,8 +426,7 @@ impl Turn {
                         }
                     } else if !mem::replace(started, true) {
                         // External calls count against the limit, although they do not run.
-                        let open = self.round.open().len() as u32;
-                        self.spend(Spent::new(open, 0, Cost::ZERO));
+                        self.spend(Spent::new(self.round.open_count(), 0, Cost::ZERO));
                         let calls = self.round.to_run();
                         if !calls.is_empty() {
                             return Some(Action::Run { calls });

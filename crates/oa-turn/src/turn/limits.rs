@@ -17,7 +17,7 @@ impl Turn {
 
     /// Answers all calls with "not run" if a limit is reached.
     pub(super) fn hold_to_limits(&mut self) {
-        let wanted = self.round.open().len() as u32;
+        let wanted = self.round.open_count();
         let Budget { rounds, calls, .. } = self.progress.budget;
         let too_many = |limit: u32| calls.saturating_add(wanted) > limit;
         let shared = self.progress.shared.as_ref().and_then(|shared| shared.calls);

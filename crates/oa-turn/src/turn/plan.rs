@@ -67,10 +67,6 @@ impl Turn {
         };
     }
 
-    pub(super) fn next_step_number(&self) -> u32 {
-        self.progress.budget.steps.saturating_add(1)
-    }
-
     /// Returns true if the next request offers tools: after a limit, it offers the output tool or none.
     pub(super) fn offers_tools(&self) -> bool {
         self.progress.last.is_none() || self.output_tool().is_some()

@@ -6,7 +6,6 @@ use super::Turn;
 use super::phase::Phase;
 use super::shorten_state::{ShortenState, Unshortened};
 use super::steps::invalid;
-use crate::action::Action;
 use crate::budget::Spent;
 use crate::error::{Error, ErrorKind};
 use crate::repair::is_valid;
@@ -14,7 +13,7 @@ use crate::round::Round;
 use crate::shorten::{OverflowSizes, ReportedTokens, ShortenOutcome, ShortenStep};
 
 impl Turn {
-    /// Returns the data for shortening the conversation, after [`Action::Shorten`].
+    /// Returns the data for shortening the conversation, after [`Action::Shorten`](crate::Action::Shorten).
     #[must_use]
     pub fn shorten_step(&self) -> ShortenStep {
         let (prompt, keep_from) = self.must_stay();
@@ -32,8 +31,8 @@ impl Turn {
     }
 
     /// Records that the server rejected the request as too long before its answer began, and the sizes that it stated.
-    /// Returns true if the turn continues: it returns [`Action::Shorten`] and sends the request once more. Otherwise
-    /// the request has failed; call [`fail`](Self::fail).
+    /// Returns true if the turn continues: it returns [`Action::Shorten`](crate::Action::Shorten) and sends the request
+    /// once more. Otherwise the request has failed; call [`fail`](Self::fail).
     ///
     /// It continues once per request, and only if [`shorten`](crate::Options::shorten) is set. If it does not, what was
     /// shortened for the prompt was shortened in vain, and [`fail`](Self::fail) restores it.
@@ -122,12 +121,6 @@ impl Turn {
         } else {
             self.plan_request(prompt);
         }
-    }
-
-    pub(super) fn shorten_action(&mut self) -> Option<Action> {
-        let Phase::Shortening { handed, is_overflow, .. } = &mut self.phase else { return None };
-        let is_new = !std::mem::replace(handed, true);
-        is_new.then_some(Action::Shorten { is_overflow: *is_overflow })
     }
 
     /// Continues with the request, unless a summary has used up the budgets.

@@ -4,7 +4,6 @@ use oa_types::Message;
 
 use super::Turn;
 use super::phase::{Phase, Rest};
-use crate::action::Action;
 use crate::error::{Error, ErrorKind};
 use crate::options::SteerAfterEnd;
 
@@ -14,7 +13,7 @@ const MOST: usize = 64;
 impl Turn {
     /// Queues a user message. It enters history before the next request of the turn in progress, never between a call
     /// and its result; without a turn, before the first request of the next one. It passes the same review as prompts
-    /// ([`Action::Submit`]) and does not count as a prompt.
+    /// ([`Action::Submit`](crate::Action::Submit)) and does not count as a prompt.
     ///
     /// If the turn is about to end before the message has entered, it continues for one more request, unless a limit,
     /// an interrupt, a plan that ends the turn, inlined results, or [`SteerAfterEnd::Keep`] prevents that. The message
@@ -53,8 +52,8 @@ impl Turn {
         self.steered.drain(reviewed.min(self.steered.len())..).collect()
     }
 
-    /// Drops the steered message that was handed out by [`Action::Submit`]. The turn continues without it. If the turn
-    /// was about to end before the message, it ends.
+    /// Drops the steered message that was handed out by [`Action::Submit`](crate::Action::Submit). The turn continues
+    /// without it. If the turn was about to end before the message, it ends.
     pub fn refuse_steered(&mut self) {
         if self.drop_steered() {
             self.go_on_without_steered();
@@ -87,11 +86,6 @@ impl Turn {
         }
         self.request(None);
         Ok(())
-    }
-
-    pub(super) fn steered_action(&self) -> Option<Action> {
-        let prompt = self.steered.front()?.clone();
-        Some(Action::Submit { prompt, steered: true })
     }
 
     /// Continues a turn that is about to end, if a message has been steered into it.

@@ -1,6 +1,6 @@
 //! Steps and their outcomes as data. Every outcome changes the turn here, whatever performs the steps.
 
-use oa_types::{ErrorRecord, Message};
+use oa_types::{ContentBlock, ErrorRecord, Message};
 
 use super::Turn;
 use super::phase::Phase;
@@ -57,13 +57,16 @@ impl Turn {
             Phase::Prompting { prompt, handed: true, .. } => {
                 Some(Action::Submit { prompt: Message::clone(prompt), steered: false })
             }
-            Phase::Steering { handed: true, .. } => self.steered_action(),
+            Phase::Steering { handed: true, .. } => {
+                let prompt = self.steered.front()?.clone();
+                Some(Action::Submit { prompt, steered: true })
+            }
             &Phase::Shortening { handed: true, is_overflow, .. } => {
                 Some(Action::Shorten { is_overflow })
             }
             Phase::Checking { handed: true } => Some(Action::CheckStop { step: self.steps() }),
             Phase::Planning { handed: true, .. } => {
-                Some(Action::Plan { step: self.next_step_number() })
+                Some(Action::Plan { step: self.steps().saturating_add(1) })
             }
             Phase::Answered { handed: true, .. } => Some(Action::ReviewAnswer),
             _ => {
@@ -91,11 +94,7 @@ impl Turn {
             StepOutcome::Plan(outcome) => self.take_plan(outcome),
             StepOutcome::Review(outcome) => self.take_review(outcome),
             StepOutcome::ReviewAnswer(outcome) => self.take_answer_review(outcome),
-            StepOutcome::Run(outcome) => {
-                self.charge(outcome.spent);
-                self.take_results(outcome);
-                Ok(())
-            }
+            StepOutcome::Run(outcome) => self.take_results(outcome),
             StepOutcome::Shorten(outcome) => self.take_shortened(outcome),
             StepOutcome::SubmitPrompt(outcome) => self.take_prompt(outcome),
         }
@@ -159,11 +158,7 @@ impl Turn {
             }
             AskOutcome::Cut { by, partial, spent } => {
                 self.spend(spent);
-                match by {
-                    CutBy::User => self.interrupt(partial),
-                    CutBy::Budget { reason } => self.stop(reason, partial),
-                }
-                Ok(())
+                self.take_cut_in(partial, by)
             }
             AskOutcome::Failed { error, has_begun, partial, spent } => {
                 self.spend(spent);
@@ -214,7 +209,8 @@ impl Turn {
         }
     }
 
-    fn take_results(&mut self, outcome: RunOutcome) {
+    fn take_results(&mut self, outcome: RunOutcome) -> Result<(), Box<ErrorRecord>> {
+        self.charge(outcome.spent);
         // A call that the outcome leaves out is lost, unless it is external: the step is over, and nobody will report
         // its result.
         let calls = self.running();
@@ -222,18 +218,16 @@ impl Turn {
             let CallResult { place, content, outcome, images } = result;
             self.finish_call_with_images(place, content, images, outcome);
         }
-        match outcome.cut {
-            Some(CutBy::User) => self.interrupt(Vec::new()),
-            Some(CutBy::Budget { reason }) => self.stop(reason, Vec::new()),
-            None => {
-                for call in calls {
-                    // An external call without a result was admitted.
-                    if !self.await_result(call) {
-                        self.lose_call(call);
-                    }
-                }
+        if let Some(by) = outcome.cut {
+            return self.take_cut(by);
+        }
+        for call in calls {
+            // An external call without a result was admitted.
+            if !self.await_result(call) {
+                self.lose_call(call);
             }
         }
+        Ok(())
     }
 
     fn take_review(&mut self, outcome: ReviewOutcome) -> Result<(), Box<ErrorRecord>> {
@@ -274,9 +268,18 @@ impl Turn {
     }
 
     pub(super) fn take_cut(&mut self, by: CutBy) -> Result<(), Box<ErrorRecord>> {
+        self.take_cut_in(Vec::new(), by)
+    }
+
+    /// Ends the turn early, in an answer of which this part had arrived.
+    fn take_cut_in(
+        &mut self,
+        partial: Vec<ContentBlock>,
+        by: CutBy,
+    ) -> Result<(), Box<ErrorRecord>> {
         match by {
-            CutBy::User => self.interrupt(Vec::new()),
-            CutBy::Budget { reason } => self.stop(reason, Vec::new()),
+            CutBy::User => self.interrupt(partial),
+            CutBy::Budget { reason } => self.stop(reason, partial),
         }
         Ok(())
     }

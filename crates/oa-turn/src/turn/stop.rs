@@ -11,11 +11,8 @@ impl Turn {
     /// the finished step, with its calls and their results.
     #[must_use]
     pub fn stop_check(&self) -> PlanStep {
-        PlanStep {
-            step: self.steps(),
-            last_calls: self.calls().to_vec(),
-            ..self.plan_step(self.steps())
-        }
+        // Also after a retry, where `plan_step` has no calls: an earlier turn may have begun the step.
+        PlanStep { last_calls: self.calls().to_vec(), ..self.plan_step(self.steps()) }
     }
 
     /// Begins the check of a step whose calls are over. Returns false if there is none, or it was checked.
