@@ -1,3 +1,6 @@
+use std::collections::VecDeque;
+
+use oa_events::AgentEvent;
 use oa_turn::Checkpoint;
 
 /// The checkpoints of a conversation, present once a caller has asked for them.
@@ -9,4 +12,6 @@ pub(crate) struct Checkpoints {
     pub(crate) reached: Option<Checkpoint>,
     /// The checkpoint reported last.
     pub(crate) last: Option<Checkpoint>,
+    /// The events on the way to a checkpoint, which a failure leaves alone.
+    pub(crate) passed: VecDeque<AgentEvent>,
 }

@@ -17,7 +17,7 @@ use oa_executor::{ResultStore, RunSignal, ToolEvent};
 use oa_output::{OutputValidator, Validation};
 use oa_tools::IdempotencyKey;
 use oa_turn::{Action, Answer, OverflowSizes, ReviewOutcome, Spent, SteerQueue, StepOutcome, Turn};
-use oa_types::{AssistantMessage, Erased, FinishReason};
+use oa_types::{AssistantMessage, ContentBlock, Erased, FinishReason};
 use tokio::time::sleep;
 
 use crate::cache_miss::CacheMissCheck;
@@ -55,7 +55,7 @@ pub(crate) struct Driver {
     conversation: Conversation,
     prompt_cut: PromptCutCheck,
     pub(crate) cache: Option<Box<CacheMissCheck>>,
-    pub(crate) checkpoints: Option<Box<Checkpoints>>,
+    checkpoints: Option<Box<Checkpoints>>,
     /// Full results, if the model may read them.
     pub(crate) results: Option<ResultStore>,
     /// Present once an answer has arrived.
@@ -376,10 +376,7 @@ impl Driver {
                 self.replaces = true;
                 return Ok(None);
             }
-            Some(failure) => {
-                self.turn.fail_with(answer.blocks);
-                return Err(self.fail(failure));
-            }
+            Some(failure) => return Err(self.fail_with(failure, answer.blocks)),
             None => {
                 // Before: what others have spent may end the turn here. After: the agents above learn the cost.
                 self.share_budgets();
@@ -505,12 +502,23 @@ impl Driver {
 
     /// Ends the turn with an error.
     pub(crate) fn fail(&mut self, error: Error) -> Error {
+        self.fail_with(error, Vec::new())
+    }
+
+    /// Ends the turn with an error, in an answer of which this part had arrived.
+    fn fail_with(&mut self, error: Error, partial: Vec<ContentBlock>) -> Error {
         if let Some(trace) = &mut self.trace {
             trace.failed(&error);
         }
         let is_undone = self.turn.is_shortened_in_vain();
-        self.abort();
-        self.events.retain(|it| !(is_undone && matches!(it, AgentEvent::ContextShortened(_))));
+        self.drop_work();
+        self.turn.fail_with(partial);
+        if is_undone {
+            let passed = self.checkpoints.as_mut().map(|them| &mut them.passed);
+            for events in passed.into_iter().chain([&mut self.events]) {
+                events.retain(|event| !matches!(event, AgentEvent::ContextShortened(_)));
+            }
+        }
         error
     }
 

@@ -15,25 +15,26 @@ impl Driver {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Checkpoint>>> {
-        // Set earlier events aside: a step adds events after the one that it returns, and a failure drops all.
-        let mut events = mem::take(&mut self.events);
-        if mem::take(&mut self.began) {
-            events.push_back(AgentEvent::AnswerStart);
-        }
+        // Set events aside: a step adds events after the one that it returns, and a failure drops all.
+        self.pass(None);
         let polled = loop {
             match self.stopping(|this| this.poll_step(cx)) {
-                Poll::Ready(Ok(Some(event))) => {
-                    events.push_back(event);
-                    events.append(&mut self.events);
-                }
-                Poll::Ready(Ok(None)) => break Poll::Ready(Ok(self.reached())),
-                Poll::Ready(Err(error)) => break Poll::Ready(Err(error)),
-                Poll::Pending => break Poll::Pending,
+                Poll::Ready(Ok(Some(event))) => self.pass(Some(event)),
+                over => break over.map_ok(|_| self.reached()),
             }
         };
-        events.append(&mut self.events);
-        self.events = events;
+        self.pass(None);
+        self.events = mem::take(&mut self.checkpoints.get_or_insert_default().passed);
         polled
+    }
+
+    /// Sets aside an event of a step, and those that follow it.
+    fn pass(&mut self, event: Option<AgentEvent>) {
+        let began = mem::take(&mut self.began).then_some(AgentEvent::AnswerStart);
+        let passed = &mut self.checkpoints.get_or_insert_default().passed;
+        passed.extend(event);
+        passed.append(&mut self.events);
+        passed.extend(began);
     }
 
     /// Returns true if the driver should stop here, because a checkpoint has not been reported yet.
@@ -59,9 +60,7 @@ impl Driver {
     pub(crate) fn stopping<T>(&mut self, poll: impl FnOnce(&mut Self) -> T) -> T {
         self.checkpoints.get_or_insert_default().stops = true;
         let polled = poll(self);
-        if let Some(checkpoints) = &mut self.checkpoints {
-            checkpoints.stops = false;
-        }
+        self.checkpoints.get_or_insert_default().stops = false;
         polled
     }
 }

@@ -184,22 +184,29 @@ async fn rejected_requests_are_shortened() {
     server.verify();
 }
 
-/// Some servers report in the stream that a prompt is too long. That stream is not an answer: the shorter request
-/// gets the only one.
+/// Some servers report in the stream that a prompt is too long.
+fn too_long() -> Reply {
+    let message = "request (5000 tokens) exceeds the available context size (2048 tokens)";
+    let error = json!({ "code": 400, "message": message, "type": "exceed_context_size_error" });
+    Reply::new().without_usage().event(json!({ "error": error }))
+}
+
+/// A client with a conversation that can be shortened.
+fn talked(server: &MemoryServer) -> Client {
+    let bees = TextBlock::new("Bees. ".repeat(500)).into();
+    let old = vec![Message::user("Tell me of bees."), Message::assistant(vec![bees])];
+    let options =
+        agent(server).context(ContextPolicy::new(4_096)).build().expect("the test is set up");
+    Client::with_history(options, old).expect("the test is set up")
+}
+
+/// A stream with an overflow is not an answer: the shorter request gets the only one.
 #[tokio::test]
 async fn overflow_in_the_stream_is_not_an_answer() {
-    let too_long = || {
-        let message = "request (5000 tokens) exceeds the available context size (2048 tokens)";
-        let error = json!({ "code": 400, "message": message, "type": "exceed_context_size_error" });
-        Reply::new().without_usage().event(json!({ "error": error }))
-    };
-    let bees = TextBlock::new("Bees. ".repeat(500)).into();
-    let old = [Message::user("Tell me of bees."), Message::assistant(vec![bees])];
     for fails in [false, true] {
         let second = if fails { too_long() } else { Reply::text("Done.") };
         let server = MemoryServer::new([too_long(), second]);
-        let options = agent(&server).context(ContextPolicy::new(4_096)).build().unwrap();
-        let mut client = Client::with_history(options, old.to_vec()).unwrap();
+        let mut client = talked(&server);
         client.send("And wasps?").await.unwrap();
         let mut told = Vec::new();
         let error = loop {
@@ -222,6 +229,28 @@ async fn overflow_in_the_stream_is_not_an_answer() {
         }
         assert_eq!(error, fails.then_some(ErrorKind::ContextOverflow));
         assert_eq!(server.requests().len(), 2);
+    }
+}
+
+/// On the way to a checkpoint, events are kept, but not those of a shortening that was undone.
+#[tokio::test]
+async fn checkpoints_pass_no_undone_shortening() {
+    let status = Reply::json(400, json!({ "error": { "message": "maximum context length" } }));
+    for second in [too_long(), status] {
+        let server = MemoryServer::new([too_long(), second]);
+        let mut client = talked(&server);
+        let before = client.history().to_vec();
+        client.send("And wasps?").await.unwrap();
+        let error = client.next_checkpoint().await.unwrap_err();
+        assert_eq!((error.kind(), client.history()), (ErrorKind::ContextOverflow, &before[..]));
+        assert_eq!(server.requests().len(), 2);
+        let mut passed = Vec::new();
+        while let Some(event) = client.next_event().await.unwrap() {
+            passed.push(event);
+        }
+        assert!(matches!(passed[..], [AgentEvent::AnswerStart, ..]), "{passed:?}");
+        let is_shortening = |event: &AgentEvent| matches!(event, AgentEvent::ContextShortened(_));
+        assert!(!passed.iter().any(is_shortening), "{passed:?}");
     }
 }
 
