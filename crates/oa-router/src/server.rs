@@ -30,7 +30,8 @@ pub struct Server {
 impl Server {
     /// Creates a server from an endpoint.
     pub fn new(endpoint: Endpoint) -> Self {
-        let address = endpoint.base_url().to_owned();
+        // Some servers want the key in their address, and it is shown in errors.
+        let address = endpoint.secrets().mask(endpoint.base_url()).into_owned();
         Self { service: AnyChat::new(endpoint), name: None, address, cap: None }
     }
 

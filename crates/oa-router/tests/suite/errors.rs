@@ -108,3 +108,18 @@ async fn debug_output_hides_keys_and_headers() {
     assert!(!shown.contains("sk-secret") && !shown.contains("hidden"), "{shown}");
     assert!(shown.contains("http://gpu/v1"), "{shown}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn keys_in_addresses_are_masked() {
+    let keyed = |server: MemoryServer| {
+        let endpoint = oa_chat::Endpoint::builder().base_url("http://gpu/sk-a-secret-key/v1");
+        endpoint.api_key("sk-a-secret-key").transport(server).build().unwrap()
+    };
+    let servers = [down(Reply::error(503, "no")), down(Reply::hang_up())].map(keyed);
+    let router = Router::builder().endpoints(servers.clone()).build().unwrap();
+    let error = ask(&router).await.unwrap_err();
+    let [server, _] = servers.map(Server::new);
+    let shown = format!("{error} {error:?} {router:?} {:?} {server:?}", router.status());
+    assert!(!shown.contains("secret"), "{shown}");
+    assert!(shown.contains("http://gpu/****/v1 #2 failed: "), "{shown}");
+}
