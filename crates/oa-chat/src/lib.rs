@@ -151,8 +151,6 @@ pub use crate::conversation::Conversation;
 pub use crate::deltas::AnswerDelta;
 pub use crate::dialect::ToolMode;
 pub use crate::endpoint::{Endpoint, EndpointBuilder};
-// For `oa-client`, whose driver is as large.
-#[doc(hidden)]
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::inspect::{RawChat, RawResponse, Target};
 pub use crate::models::model_names;
