@@ -108,8 +108,8 @@ impl AnswerStream {
         let content_type = content_type.and_then(|value| value.to_str().ok()).map(|value| {
             if value == EVENT_STREAM { EVENT_STREAM.into() } else { value.to_owned().into() }
         });
-        let forms = destination.learned.take_templates();
-        let pipeline = Pipeline::with_templates(pipeline, forms);
+        let templates = destination.learned.take_templates();
+        let pipeline = Pipeline::with_templates(pipeline, templates);
         let mut this = Self::of(Source::new(response.into_body()), pipeline, watch);
         this.0.destination = Some(Arc::clone(destination));
         this.0.options = Some(options);
@@ -249,7 +249,7 @@ impl AnswerStream {
     /// error inside the answer. `ask_again` gets the error, and either retries or returns an error.
     ///
     /// If several are set, the first is called first, and the next if that fails too. Callbacks set before this one are
-    /// for the answer that broke; those set later stay for the replacement.
+    /// for the answer that broke; those set later stay for the replacement. Has no effect once the answer has begun.
     pub fn on_early_end<F>(&mut self, ask_again: F)
     where
         F: FnOnce(Error) -> Result<BoxFuture<Result<Self>>> + Send + 'static,
@@ -261,7 +261,7 @@ impl AnswerStream {
 
     /// Sets a callback that is called when the first piece of the answer is returned. From then on the answer is not
     /// replaced. If it breaks before, the callback is dropped without being called, or kept for a
-    /// [replacement](Self::on_early_end). Several are called in order.
+    /// [replacement](Self::on_early_end). Several are called in order. Has no effect once the answer has begun.
     pub fn on_begin(&mut self, on_begin: impl FnOnce() + Send + 'static) {
         self.0.beginning.callbacks.push(Callback::Begin(Box::new(on_begin)));
     }
@@ -323,15 +323,8 @@ impl AnswerStream {
                     this.watch.note_content();
                     this.beginning.note(&this.watch);
                 }
-                let picked = match delta {
-                    Delta::Problem(problem) => pick(Delta::Problem(&quotation::problem(
-                        problem,
-                        secrets_of(this.destination.as_ref()),
-                    ))),
-                    delta => pick(delta),
-                };
-                if picked.is_some() {
-                    return Poll::Ready(picked);
+                if let Some(picked) = picked(delta, this.destination.as_ref(), &mut pick) {
+                    return Poll::Ready(Some(picked));
                 }
             }
             if !this.reading {
@@ -533,18 +526,11 @@ impl Arriving {
                         watch.note_content();
                         continue;
                     }
-                    Delta::Problem(problem) => {
-                        let problem = quotation::problem(problem, secrets_of(destination.as_ref()));
-                        if let Some(picked) = pick(Delta::Problem(&problem)) {
-                            return Some(picked);
+                    delta @ (Delta::Problem(_) | Delta::PromptProgress(_)) => {
+                        match picked(delta, destination.as_ref(), pick) {
+                            None => continue,
+                            picked => return picked,
                         }
-                        continue;
-                    }
-                    Delta::PromptProgress(progress) => {
-                        if let Some(picked) = pick(Delta::PromptProgress(progress)) {
-                            return Some(picked);
-                        }
-                        continue;
                     }
                     delta => scan.pass(delta),
                 },
@@ -566,6 +552,21 @@ impl Stream for AnswerStream {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<AnswerDelta>>> {
         self.poll_delta(cx)
+    }
+}
+
+/// Passes a delta on. The quotations in a problem are masked first.
+#[inline]
+fn picked<T>(
+    delta: Delta<'_>,
+    destination: Option<&Arc<Destination>>,
+    pick: &mut impl FnMut(Delta<'_>) -> Option<T>,
+) -> Option<T> {
+    match delta {
+        Delta::Problem(problem) => {
+            pick(Delta::Problem(&quotation::problem(problem, secrets_of(destination))))
+        }
+        delta => pick(delta),
     }
 }
 

@@ -100,6 +100,7 @@ impl TextDialect {
         let (tools, system_prompt) = (&*parameters.tools, parts.join("\n\n"));
         Some(Self { dialect, tools: tools.into(), system_prompt: system_prompt.into(), format })
     }
+
     /// Returns the grammar of the calls in an answer, if there may be any. `offers_tools` is true if the request has
     /// tools; `is_json` is true if the caller set a response format.
     pub(crate) fn grammar(

@@ -78,17 +78,6 @@ impl Envelope {
         })
     }
 
-    /// Creates a chat request with these messages, and the text of the conversation's own system message.
-    pub(crate) fn chat(
-        &self,
-        instructions: Option<&str>,
-        segments: &[Bytes],
-        last: &[u8],
-        offer: Offer,
-    ) -> Request<RequestBody> {
-        self.chat_with(self.body(instructions, segments, last, offer))
-    }
-
     /// Creates a chat request with this body.
     pub(crate) fn chat_with(&self, body: RequestBody) -> Request<RequestBody> {
         Request::from_parts(self.chat.clone(), body)

@@ -68,8 +68,10 @@ pub(crate) async fn refusal(
     watch: &mut Watch,
 ) -> Error {
     let (head, body) = response.into_parts();
-    let body = collect_some(body, watch).await;
-    let mut error = Error::response(head.status, &head.headers, &body, &destination.secrets);
+    let mut bytes = Vec::new();
+    // What arrived before a failure may name the reason.
+    let _ = fill(&mut bytes, body, watch, LARGEST_ERROR).await;
+    let mut error = Error::response(head.status, &head.headers, &bytes, &destination.secrets);
     if matches!(head.status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED) {
         error.add(destination.hint());
     }
@@ -105,16 +107,8 @@ pub(crate) async fn collect(
     watch: &mut Watch,
 ) -> Result<SmallBody> {
     let mut bytes = Vec::new();
-    let filled = fill(&mut bytes, body, watch, LARGEST_LIST).await;
-    let broken = filled.map_err(|error| error.masked(&of.secrets))?;
+    let broken = fill(&mut bytes, body, watch, LARGEST_LIST).await?;
     Ok(SmallBody { bytes, broken: broken.map(|error| error.masked(&of.secrets)) })
-}
-
-/// Like [`collect`], but returns what arrived before an error.
-pub(crate) async fn collect_some(body: AnyBody, watch: &mut Watch) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let _ = fill(&mut bytes, body, watch, LARGEST_ERROR).await;
-    bytes
 }
 
 /// The error of a broken connection is a value.

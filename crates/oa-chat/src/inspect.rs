@@ -18,7 +18,7 @@ use crate::body::{AnyBody, FramePoll, Frames};
 use crate::endpoint::Endpoint;
 use crate::envelope::{Envelope, Offer};
 use crate::error::{Error, Result, server_error};
-use crate::fetch::{ROOM, SmallBody, check_readable, collect, collect_some, head};
+use crate::fetch::{ROOM, SmallBody, collect, head, send};
 use crate::models;
 use crate::options::{ChatOptions, Limits};
 use crate::pipeline::PipelineOptions;
@@ -166,15 +166,9 @@ impl Endpoint {
         for message in chat.messages {
             write_message(message, &chat.traits.format, &mut written);
         }
-        let http = envelope.chat(None, &[], &written, Offer { tools: true, usage: true });
+        let body = envelope.body(None, &[], &written, Offer { tools: true, usage: true });
         let mut watch = Watch::new(chat.timeouts);
-        let response = head(&self.0, http, &mut watch).await?;
-        if !response.status().is_success() {
-            let (head, body) = response.into_parts();
-            let body = collect_some(body, &mut watch).await;
-            return Err(Error::response(head.status, &head.headers, &body, &self.0.secrets));
-        }
-        check_readable(response.headers())?;
+        let response = send(&self.0, envelope.chat_with(body), &mut watch).await?;
         let mut pipeline = PipelineOptions { parser: chat.limits.events, ..Default::default() };
         pipeline.aggregator.limits = chat.limits.answer;
         pipeline.aggregator.quirks = chat.quirks;

@@ -34,6 +34,7 @@ pub enum SystemRole {
 /// The options of a chat request: everything except its messages. Plain data, the same for every server.
 ///
 /// The provider of the [`Endpoint`](crate::Endpoint) that sends the request determines the wire format.
+///
 /// ```
 /// use oa_chat::ChatOptions;
 ///

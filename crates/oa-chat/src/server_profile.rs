@@ -6,8 +6,7 @@ use std::path::Path;
 use oa_aggregate::ThinkTags;
 use oa_types::wire::TokenLimit;
 use oa_types::{BaseUrl, ModelName};
-use serde::de::{Deserialize, Deserializer};
-use serde::{Deserialize as DeriveDeserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
@@ -43,7 +42,7 @@ const LARGEST_FILE: u64 = 64 * 1024;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, DeriveDeserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ServerProfile {

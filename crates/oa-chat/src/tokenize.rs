@@ -1,8 +1,5 @@
 //! Token counts by the server's own tokenizer.
 
-use std::borrow::Cow;
-
-use http::Request;
 use oa_transport::{RequestBody, Watch};
 use serde_json::{Value, json};
 
@@ -11,10 +8,8 @@ use crate::envelope::Offer;
 use crate::error::{Error, Result};
 use crate::fetch::{ROOM, collect, send};
 use crate::options::ChatOptions;
-use crate::prepared::PreparedOptions;
 use crate::provider::{Provider, Tokenizer};
 use crate::request::ChatRequest;
-use crate::transcript::Transcript;
 
 impl Endpoint {
     /// Asks the server for the number of tokens in a request, including its system prompt and tools, rendered by the
@@ -62,17 +57,16 @@ impl Endpoint {
     ///
     /// As [`count_tokens`](Self::count_tokens).
     pub async fn count_text_tokens(&self, options: &ChatOptions, text: &str) -> Result<u64> {
+        let request = ChatRequest::from_options(options.clone(), Vec::new());
         let (path, body) = match self.tokenizer()? {
             Tokenizer::All { path } => {
-                let own = self.0.model.as_ref().map(|model| model.as_str());
-                let model = own.unwrap_or(&options.parameters.model);
+                let model = request.options().model_at(&self.0);
                 (path, json!({ "model": model, "prompt": text, "add_special_tokens": false }))
             }
             Tokenizer::Texts { path, .. } => {
                 (path, json!({ "content": text, "add_special": false }))
             }
         };
-        let request = ChatRequest::from_options(options.clone(), Vec::new());
         count(&self.post(path, &request, Some(body)).await?)
     }
 
@@ -89,29 +83,19 @@ impl Endpoint {
     /// Sends the request like a chat request, or sends another body, to another path of the server.
     async fn post(&self, path: &str, request: &ChatRequest, body: Option<Value>) -> Result<Value> {
         let options = request.options();
-        let mut http = self.as_chat(options, request)?;
+        let way = options.first_way(&self.0);
+        let envelope = options.envelope(&self.0, way)?;
+        let offer = Offer { tools: request.offers_tools(), usage: false };
+        let body = match body {
+            Some(body) => RequestBody::new(body.to_string()),
+            None => request.body(options.wire_format(&self.0, way, offer.tools), &envelope, offer),
+        };
+        let mut http = envelope.chat_with(body);
         *http.uri_mut() = self.0.at_root(path)?;
-        if let Some(body) = body {
-            *http.body_mut() = RequestBody::new(body.to_string());
-        }
         let mut watch = Watch::new(options.timeouts);
         let response = send(&self.0, http, &mut watch).await?;
         let body = collect(&self.0, response.into_body(), &mut watch).await?;
         body.read(|json| oa_json::read_within(json, ROOM), "the answer is not JSON")
-    }
-
-    fn as_chat(
-        &self,
-        options: &PreparedOptions,
-        request: &ChatRequest,
-    ) -> Result<Request<RequestBody>> {
-        let way = options.first_way(&self.0);
-        let format = options.wire_format(&self.0, way, request.offers_tools());
-        let instructions = format.instructions(request.messages()).map(Cow::into_owned);
-        let (segments, last) = Transcript::of(format, request.messages()).bytes();
-        let envelope = options.envelope(&self.0, way)?;
-        let offer = Offer { tools: request.offers_tools(), usage: false };
-        Ok(envelope.chat(instructions.as_deref(), &segments, &last, offer))
     }
 }
 

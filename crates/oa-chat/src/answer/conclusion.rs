@@ -22,11 +22,11 @@ impl Arriving {
         // `take_answer` leaves the pipeline empty, so all else is read before it.
         let failure = self.failure.take().or_else(|| self.reported()).or_else(|| self.missing());
         let failure = failure.map(|error| error.masked(secrets));
-        let forms = self.pipeline.take_templates();
+        let templates = self.pipeline.take_templates();
         let answer = self.pipeline.take_answer();
         if failure.is_none() {
             if let Some(destination) = &self.destination {
-                destination.learned.keep_templates(forms);
+                destination.learned.keep_templates(templates);
             }
             self.beginning.give_back();
         }
