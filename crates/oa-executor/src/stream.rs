@@ -26,8 +26,7 @@ use crate::rate::Slot;
 use crate::result::ExecutionResult;
 use crate::running::RunningTasks;
 use crate::schedule::Schedule;
-use crate::store::ResultStore;
-use crate::store::{READ_RESULT, reading_hint};
+use crate::store::{READ_RESULT, ResultStore, reading_hint};
 
 /// The events of a batch, returned by [`ToolExecutor::execute_batch_streaming`].
 ///
@@ -373,7 +372,6 @@ impl BatchStream {
         self.deliver(events);
         let options = self.executor.options();
         let call = &mut self.calls[place];
-        let mut truncated = false;
         let mut full_result = None;
         // The reader of full results fits its pages to the limit itself.
         let results = self.batch.state.get::<ResultStore>();
@@ -388,7 +386,6 @@ impl BatchStream {
                 }
                 match options.truncation.cut(&full) {
                     Some(mut cut) => {
-                        truncated = true;
                         if let Some(hint) = keep(&full) {
                             add_hint(&mut cut, &hint);
                         }
@@ -403,12 +400,12 @@ impl BatchStream {
                 let whole = body.to_value();
                 let mut last_cut = None;
                 for text in iter::once(&mut body.error).chain(&mut body.reason) {
-                    if options.truncation.cut_text(text) {
+                    if let Some(cut) = options.truncation.cut_text(text) {
+                        *text = cut;
                         last_cut = Some(text);
                     }
                 }
                 if let Some(cut) = last_cut {
-                    truncated = true;
                     if let Some(hint) = keep(&whole) {
                         add_hint(cut, &hint);
                     }
@@ -424,7 +421,7 @@ impl BatchStream {
             outcome: ended.outcome,
             result,
             images: ended.images,
-            truncated,
+            truncated: full_result.is_some(),
             full_result,
             duration: micros::whole(ended.duration),
             attempts: ended.attempts,

@@ -45,29 +45,24 @@ impl TruncationPolicy {
     /// Returns the truncated value with its note, or `None` if the value fits.
     #[must_use]
     pub fn cut(&self, value: &Value) -> Option<String> {
-        let mut head = Head { limit: self.0?, kept: Vec::new(), chars: 0 };
         match value {
-            Value::String(text) if text.len() <= head.limit => return None,
-            Value::String(text) => head.push(text.as_bytes()),
-            value => serde_json::to_writer(&mut head, value).expect("memory takes all bytes"),
+            Value::String(text) => self.cut_text(text),
+            value => {
+                let mut head = Head::new(self.0?);
+                serde_json::to_writer(&mut head, value).expect("memory takes all bytes");
+                head.into_cut()
+            }
         }
-        let left_out = head.chars.checked_sub(head.limit).filter(|left_out| *left_out > 0)?;
-        let kept = String::from_utf8(head.kept).expect("cut at a character");
-        Some(format!("{kept}\n[{left_out} of {} characters left out]", head.chars))
     }
 
-    /// Truncates a text in place; returns true if it was cut.
-    pub(crate) fn cut_text(&self, text: &mut String) -> bool {
-        let value = Value::String(std::mem::take(text));
-        let cut = self.cut(&value);
-        let is_cut = cut.is_some();
-        if let (None, Value::String(whole)) = (&cut, value) {
-            *text = whole;
+    /// Returns the truncated text with its note, or `None` if the text fits.
+    pub(crate) fn cut_text(&self, text: &str) -> Option<String> {
+        let mut head = Head::new(self.0?);
+        if text.len() <= head.limit {
+            return None;
         }
-        if let Some(cut) = cut {
-            *text = cut;
-        }
-        is_cut
+        head.push(text.as_bytes());
+        head.into_cut()
     }
 }
 
@@ -85,6 +80,10 @@ struct Head {
 }
 
 impl Head {
+    fn new(limit: usize) -> Self {
+        Self { limit, kept: Vec::new(), chars: 0 }
+    }
+
     fn push(&mut self, bytes: &[u8]) {
         let mut end = bytes.len();
         for (at, byte) in bytes.iter().enumerate() {
@@ -102,6 +101,13 @@ impl Head {
         if !was_full {
             self.kept.extend_from_slice(&bytes[..end]);
         }
+    }
+
+    /// Returns the kept characters with the note, unless all were kept.
+    fn into_cut(self) -> Option<String> {
+        let left_out = self.chars.checked_sub(self.limit).filter(|left_out| *left_out > 0)?;
+        let kept = String::from_utf8(self.kept).expect("cut at a character");
+        Some(format!("{kept}\n[{left_out} of {} characters left out]", self.chars))
     }
 }
 
