@@ -44,7 +44,9 @@ async fn answers_are_values() {
     });
     let options = BatchOptions::new(agent(server)).in_input_order(true);
     let batch = run_batch_for::<Item>(prompts(30), options).unwrap();
-    for (number, (index, reply)) in all(batch).await.into_iter().enumerate() {
+    let replies = all(batch).await;
+    assert_eq!(replies.len(), 30);
+    for (number, (index, reply)) in replies.into_iter().enumerate() {
         let TypedReply { value, reply, .. } = reply.unwrap();
         assert_eq!((index, value.number), (number, number));
         assert_eq!(reply.text, json!({ "number": number }).to_string());

@@ -56,10 +56,13 @@ async fn history_has_the_answer_at_stream_end() {
     let server = strict([two_calls()]);
     let mut client = client(manual(&server).tool(adder()));
     client.send("Add.").await.unwrap();
+    let mut seen = Vec::new();
     while let Some(block) = client.receive().await.unwrap() {
         let recorded = client.history().len() == 2;
         assert_eq!(recorded, matches!(block, ContentBlock::ToolUse(_)), "{}", line(&block));
+        seen.push(line(&block));
     }
+    assert_eq!(seen.concat(), CALLS.concat());
 }
 
 #[tokio::test]
