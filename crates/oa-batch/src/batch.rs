@@ -56,9 +56,9 @@ where
 
 /// A running batch: a stream of `(index, Result<Reply>)`, where the index counts prompts from 0.
 ///
-/// Each prompt is yielded exactly once, with its reply or with the error of its last attempt. In manual mode a reply may
-/// end with calls that wait for results, in [`Reply::message`]. If the log cannot be written, the prompts in progress
-/// fail with kind `Storage` and the batch ends.
+/// Each prompt is yielded exactly once, with its reply or with the error of its last attempt. In manual mode a reply
+/// may end with calls that wait for results, in [`Reply::message`]. If the log cannot be written, the prompts in
+/// progress fail with kind `Storage` and the batch ends.
 ///
 /// # Cancel safety
 ///

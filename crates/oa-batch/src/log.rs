@@ -18,9 +18,9 @@ pub(crate) use self::fingerprint::Fingerprint;
 
 /// A log of a batch, which makes it resumable: a text file with one line of JSON per reply or failure.
 ///
-/// A reply is yielded only after its line is on disk (`fdatasync`; replies that come together share one). A later run of
-/// the same prompts with the same log yields logged replies from the file and sends the rest: prompts without a line,
-/// and prompts that failed, unless [`keep_failures`](Self::keep_failures) is set.
+/// A reply is yielded only after its line is on disk (`fdatasync`; replies that come together share one). A later run
+/// of the same prompts with the same log yields logged replies from the file and sends the rest: prompts without a
+/// line, and prompts that failed, unless [`keep_failures`](Self::keep_failures) is set.
 ///
 /// A crash costs the replies that were not yielded yet. These are the prompts in progress and those whose lines wait
 /// for the disk, at most [`concurrency`](crate::BatchOptions::concurrency) and [`window`](crate::BatchOptions::window)

@@ -22,8 +22,8 @@ pub enum ToolMode {
     /// offered.
     ///
     /// `tool_choice` decides whether the model may call, must call, or must answer; `parallel_tool_calls(true)` allows
-    /// up to 16 calls in one answer. Text streams as it is generated. The schema is sent as `response_format`. If the server
-    /// rejects it, the client falls back to `json_object`, then to instructions in the prompt, and reports
+    /// up to 16 calls in one answer. Text streams as it is generated. The schema is sent as `response_format`. If the
+    /// server rejects it, the client falls back to `json_object`, then to instructions in the prompt, and reports
     /// [`Refusal::Format`](crate::Refusal::Format).
     Constrained,
     /// In text, in your own dialect.

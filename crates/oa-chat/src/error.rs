@@ -395,8 +395,8 @@ impl Error {
         self.0.model_output.as_deref()
     }
 
-    /// Returns the cause that a service, a transport or [`with_cause`](Self::with_cause) set, to downcast it. Its text is
-    /// part of the message, so [`source`](StdError::source) skips it.
+    /// Returns the cause that a service, a transport or [`with_cause`](Self::with_cause) set, to downcast it. Its text
+    /// is part of the message, so [`source`](StdError::source) skips it.
     #[must_use]
     pub fn cause(&self) -> Option<&(dyn StdError + Send + Sync + 'static)> {
         self.0.cause.as_deref()
@@ -465,8 +465,8 @@ fn is_transient(status: u16, words: &str) -> bool {
     transient.contains(&status) && !(status == 500 && is_lasting(words))
 }
 
-/// True if a retry would fail again: some servers answer client mistakes with a 500 (QUIRKS row 103). What the model wrote
-/// is no such mistake, and the message may quote it (QUIRKS row 129).
+/// True if a retry would fail again: some servers answer client mistakes with a 500 (QUIRKS row 103). What the model
+/// wrote is no such mistake, and the message may quote it (QUIRKS row 129).
 fn is_lasting(words: &str) -> bool {
     let words = words.to_ascii_lowercase();
     let has = |marks: &[&str]| marks.iter().any(|mark| words.contains(mark));

@@ -261,8 +261,8 @@ impl Pipeline {
         self.payloads
     }
 
-    /// Returns what may explain why there is no answer, for error messages: the start of a body that is a document or has
-    /// no payloads, or of the first payload without choices. At most 4 KiB. It may contain a key.
+    /// Returns what may explain why there is no answer, for error messages: the start of a body that is a document or
+    /// has no payloads, or of the first payload without choices. At most 4 KiB. It may contain a key.
     #[must_use]
     pub fn head(&self) -> &[u8] {
         &self.head

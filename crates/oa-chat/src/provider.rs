@@ -77,8 +77,8 @@ impl Provider {
         self.row().name
     }
 
-    /// Returns the name for `gen_ai.provider.name` in spans and metrics: from the list in OpenTelemetry's conventions, and
-    /// in the same style for other servers.
+    /// Returns the name for `gen_ai.provider.name` in spans and metrics: from the list in OpenTelemetry's conventions,
+    /// and in the same style for other servers.
     ///
     /// ```
     /// use oa_chat::Provider;
@@ -207,8 +207,8 @@ impl fmt::Display for Provider {
 impl FromStr for Provider {
     type Err = Error;
 
-    /// Finds a provider by its vendor's name for it, in upper or lower case. Only letters and digits count, so `lm-studio` and
-    /// `llamacpp` are found, too.
+    /// Finds a provider by its vendor's name for it, in upper or lower case. Only letters and digits count, so
+    /// `lm-studio` and `llamacpp` are found, too.
     ///
     /// # Errors
     ///

@@ -361,8 +361,8 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Sets whether arguments whose JSON is cut off or slightly broken are repaired. Off by default: such a call becomes a
-    /// [`ToolUseError`](oa_types::ToolUseError) and does not run.
+    /// Sets whether arguments whose JSON is cut off or slightly broken are repaired. Off by default: such a call
+    /// becomes a [`ToolUseError`](oa_types::ToolUseError) and does not run.
     pub fn lenient_tool_json(mut self, lenient: bool) -> Self {
         self.chat.repair = Some(if lenient { ArgumentRepair::On } else { ArgumentRepair::Off });
         self
@@ -443,7 +443,7 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Accepts names in hooks and permissions that no tool has, for a host of MCP servers: they see the servers' questions.
+    /// Accepts names in hooks and permissions that no tool has, for MCP hosts: they see the servers' questions.
     #[doc(hidden)]
     pub fn for_questions(self) -> Self {
         Self { names_questions: true, ..self }

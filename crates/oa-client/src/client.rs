@@ -154,8 +154,8 @@ impl Client {
     /// rules decide again when the turn continues. Before the next request, hooks see the results at the end of the
     /// conversation, because they may not have seen them yet.
     ///
-    /// In manual mode, open calls wait for their results, except those of tools that the lists forbid, which get an error.
-    /// Those that hooks apply to are decided again, and [`receive`](Self::receive) returns them then.
+    /// In manual mode, open calls wait for their results, except those of tools that the lists forbid, which get an
+    /// error. Those that hooks apply to are decided again, and [`receive`](Self::receive) returns them then.
     ///
     /// Calls of [external](oa_tools::ToolBuilder::external) tools wait for their results if the rules and the mode
     /// allow them and no hook applies to them. Otherwise, they wait for approval like the others: history does not

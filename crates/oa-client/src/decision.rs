@@ -138,8 +138,8 @@ impl AgentConfig {
         self.tools.get(tool).is_some() && !self.permissions.allow_everything()
     }
 
-    /// Returns true if nothing has to decide about a valid call: the rules and the mode allow it without a question, and
-    /// no hook is for it.
+    /// Returns true if nothing has to decide about a valid call: the rules and the mode allow it without a question,
+    /// and no hook is for it.
     pub(crate) fn is_allowed(&self, call: &Call) -> bool {
         let Call { block, input, fit, .. } = call;
         if *fit != Fit::Fits || self.hooks.has_pre_tool_use(&block.name) {

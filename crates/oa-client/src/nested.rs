@@ -100,8 +100,8 @@ impl RunningBatch {
         self.nested.as_ref().map_or_else(Spent::default, take)
     }
 
-    /// Stops the calls. Returns the results of those that had ended or never began, and what sub-agents have spent since
-    /// the last call of [`take_spent`](Self::take_spent).
+    /// Stops the calls. Returns the results of those that had ended or never began, and what sub-agents have spent
+    /// since the last call of [`take_spent`](Self::take_spent).
     pub(crate) fn stop(mut self) -> (Vec<Arc<ExecutionResult>>, Spent) {
         self.stream.cancel();
         // A canceled batch ends without waiting.

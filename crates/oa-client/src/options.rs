@@ -160,8 +160,8 @@ impl AgentOptions {
     }
 
     /// Returns the tools that the next request offers: with those that each
-    /// [source](crate::AgentOptionsBuilder::tool_source) has now. If the request would fail for these tools, it returns those
-    /// from before.
+    /// [source](crate::AgentOptionsBuilder::tool_source) has now. If the request would fail for these tools, it returns
+    /// those from before.
     #[must_use]
     pub fn next_tools(&self) -> Registry {
         let refreshed = self.0.refreshed(None).ok().flatten();

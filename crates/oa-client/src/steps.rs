@@ -37,8 +37,8 @@ use crate::work::{SharedUsage, locked, refused};
 /// Use one value per turn, because the executor's caps count the calls that it has run. Features that span several
 /// steps are the driver's responsibility: [`max_run_time`](crate::AgentOptionsBuilder::max_run_time), [structured
 /// output](crate::AgentOptions::for_output) with its retries, changes of a [tool
-/// source](crate::AgentOptionsBuilder::tool_source), the detection of truncated prompts and cache misses, and the events
-/// of steered messages and refused answers.
+/// source](crate::AgentOptionsBuilder::tool_source), the detection of truncated prompts and cache misses, and the
+/// events of steered messages and refused answers.
 ///
 /// ```
 /// use oa_client::AgentOptions;

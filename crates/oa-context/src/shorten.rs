@@ -151,8 +151,8 @@ impl<'a> RunningTurn<'a> {
     }
 
     /// Sets whether the server has just rejected the conversation as too long. It is then shortened regardless of its
-    /// estimated size, to half the target and to at most half of that size, because the estimate was wrong by an unknown
-    /// factor. If the server [stated the sizes](Self::with_refused), those are used.
+    /// estimated size, to half the target and to at most half of that size, because the estimate was wrong by an
+    /// unknown factor. If the server [stated the sizes](Self::with_refused), those are used.
     #[must_use]
     pub fn after_overflow(mut self, is_overflow: bool) -> Self {
         self.is_overflow = is_overflow;

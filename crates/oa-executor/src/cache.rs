@@ -15,8 +15,8 @@ const BYTES: usize = 16 << 20;
 ///
 /// Clones share the cache. It evicts the least recently used result when full. Only successful results are
 /// kept, before truncation; equal calls running at the same time all run. Shared state is not part of the key:
-/// a tool whose result depends on it is not cacheable. Neither is the tool's code: [`clear`](Self::clear) the cache if you
-/// replace a tool by another of the same name.
+/// a tool whose result depends on it is not cacheable. Neither is the tool's code: [`clear`](Self::clear) the cache if
+/// you replace a tool by another of the same name.
 #[derive(Clone)]
 pub struct ToolCache {
     capacity: usize,

@@ -1,6 +1,9 @@
 //! Runs a model's tool calls: in parallel, with limits, as a stream of events.
 //!
-//! [`ToolExecutor::execute_batch_streaming`] takes calls and returns a stream of [`ToolEvent`]: each call's start, its tool's emissions, its completion, and one `tools_end` with the messages for the conversation in call order. If a call fails (unknown tool, invalid arguments, error, panic, timeout), the failure is that call's result, which the model can read, and the batch continues.
+//! [`ToolExecutor::execute_batch_streaming`] takes calls and returns a stream of [`ToolEvent`]: each call's start, its
+//! tool's emissions, its completion, and one `tools_end` with the messages for the conversation in call order. If a
+//! call fails (unknown tool, invalid arguments, error, panic, timeout), the failure is that call's result, which the
+//! model can read, and the batch continues.
 //!
 //! ```
 //! use oa_executor::{Batch, ToolExecutor};

@@ -23,7 +23,7 @@ pub enum OutputMode {
     /// in `ToolMode::Constrained`, whose calls need a response format.
     Prompt,
     /// Offers an additional tool whose arguments are the answer, named `final_answer` by default. Hooks do not see its
-    /// calls. `tool_choice` is `required` unless the options set it to [`Auto`](oa_types::wire::ToolChoice::Auto). A model
-    /// that rejects this is asked without it, unless the options or the plan of a step set it.
+    /// calls. `tool_choice` is `required` unless the options set it to [`Auto`](oa_types::wire::ToolChoice::Auto). A
+    /// model that rejects this is asked without it, unless the options or the plan of a step set it.
     Tool,
 }

@@ -38,7 +38,6 @@ use crate::response_format::ResponseFormat;
 /// ```
 pub struct OutputValidator {
     format: ResponseFormat,
-    /// The output tool, if the model answers with a call.
     options: OutputOptions,
     check: Box<OutputCheck>,
     limits: Limits,
@@ -414,8 +413,8 @@ impl fmt::Debug for OutputValidator {
 impl Candidate {
     fn of_text(text: &str, limits: Limits) -> Self {
         let found = find_object(text, limits).or_else(|error| {
-            // Thinking whose opening tag is in the template of the prompt, and which drafts the answer: that follows its
-            // end. Only after an error, because a text in the answer may hold the tag.
+            // Thinking whose opening tag is in the template of the prompt, and which drafts the answer: that follows
+            // its end. Only after an error, because a text in the answer may hold the tag.
             let answer = text.rsplit_once(ThinkingTags::THINK.close);
             answer.and_then(|(_, answer)| find_object(answer, limits).ok()).ok_or(error)
         });

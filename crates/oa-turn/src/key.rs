@@ -9,9 +9,9 @@ use serde_json::Value;
 /// The idempotency key of a call, as returned by [`Turn::call_key`](crate::Turn::call_key), but computed only when it
 /// is displayed. Cheap to create and to clone.
 ///
-/// It consists of the seed, the number of the answer, the call's index there, and a digest of the call. Number and index
-/// make it unique among the keys with this seed. The digest distinguishes the call from one at the same index in an
-/// answer that was never recorded.
+/// It consists of the seed, the number of the answer, the call's index there, and a digest of the call. Number and
+/// index make it unique among the keys with this seed. The digest distinguishes the call from one at the same index in
+/// an answer that was never recorded.
 #[derive(Clone, Debug)]
 pub struct CallKey {
     pub(crate) seed: Arc<str>,

@@ -23,15 +23,15 @@ struct Inner {
 }
 
 impl StepContext {
-    /// Creates the step of [`Step::Plan`](crate::Step::Plan) or [`Step::CheckStop`](crate::Step::CheckStop), with a plan
-    /// that changes nothing.
+    /// Creates the step of [`Step::Plan`](crate::Step::Plan) or [`Step::CheckStop`](crate::Step::CheckStop), with a
+    /// plan that changes nothing.
     #[must_use]
     pub fn new(seen: PlanStep) -> Self {
         Self(Arc::new(Inner { seen, plan: Mutex::default() }))
     }
 
-    /// Returns the number of the step within its turn, from 1. For a condition it is 0 if the calls had waited, and the turn
-    /// was continued with their results.
+    /// Returns the number of the step within its turn, from 1. For a condition it is 0 if the calls had waited, and the
+    /// turn was continued with their results.
     #[must_use]
     pub fn number(&self) -> u32 {
         self.0.seen.step

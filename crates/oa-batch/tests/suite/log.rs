@@ -209,8 +209,8 @@ async fn a_prompt_that_failed_may_be_changed() {
     assert_eq!((asked.times("bad"), asked.times("good")), (1, 1));
 }
 
-/// A reply that cannot be read back would fail its prompt in every later run. So the deepest ones that a server can send
-/// are read back: arguments of a call beyond 100 levels are its raw text.
+/// A reply that cannot be read back would fail its prompt in every later run. So the deepest ones that a server can
+/// send are read back: arguments of a call beyond 100 levels are its raw text.
 #[tokio::test]
 async fn deeply_nested_replies_are_read_back() {
     let nested = |depth: usize| (0..depth).fold(json!("[\"{"), |inner, _| json!([inner]));

@@ -13,8 +13,8 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Limits the calls run for one prompt in auto mode; no limit by default. If the calls of an answer would exceed the
-    /// limit, none of them runs, and the turn ends with
+    /// Limits the calls run for one prompt in auto mode; no limit by default. If the calls of an answer would exceed
+    /// the limit, none of them runs, and the turn ends with
     /// [`FinishReason::MaxToolCalls`](oa_types::FinishReason::MaxToolCalls).
     pub fn max_tool_calls(mut self, calls: impl Into<Option<u32>>) -> Self {
         self.config.turn.max_calls = self.at_least_one("max_tool_calls", calls);
@@ -66,8 +66,8 @@ impl AgentOptionsBuilder {
         self.auto_only_if(is_on, "max_run_tokens")
     }
 
-    /// Limits the time from a prompt to the end of its turn, including tools; no limit by default. The turn then ends as
-    /// after an interrupt, with [`FinishReason::MaxRunTime`](oa_types::FinishReason::MaxRunTime).
+    /// Limits the time from a prompt to the end of its turn, including tools; no limit by default. The turn then ends
+    /// as after an interrupt, with [`FinishReason::MaxRunTime`](oa_types::FinishReason::MaxRunTime).
     pub fn max_run_time(mut self, time: impl Into<Timeout>) -> Self {
         self.config.max_run_time = self.timeout_of("max_run_time", time);
         self

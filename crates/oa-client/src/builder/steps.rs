@@ -10,8 +10,8 @@ use crate::step::boxed;
 
 impl AgentOptionsBuilder {
     /// Runs code before each request of a turn. It receives the [`StepContext`] and can change the request's model,
-    /// tools and tool choice, add instructions, or end the turn. Several functions run in order. An error or a panic ends
-    /// the turn with an error of kind `Hook`.
+    /// tools and tool choice, add instructions, or end the turn. Several functions run in order. An error or a panic
+    /// ends the turn with an error of kind `Hook`.
     ///
     /// ```
     /// use oa_client::AgentOptions;

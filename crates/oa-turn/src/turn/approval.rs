@@ -173,7 +173,8 @@ impl Turn {
                 call.state = CallState::AwaitsResult;
             }
         }
-        // A call approved or denied before has yet to run or to be recorded, which `continue_turn` does in this phase only.
+        // A call approved or denied before has yet to run or to be recorded, which `continue_turn` does in this phase
+        // only.
         let calls = &self.round.calls;
         let is_settled = calls.iter().all(|call| call.is_answered() || call.waits_for_result());
         if self.phase == (Phase::Idle { rest: Rest::Approval }) && is_settled {

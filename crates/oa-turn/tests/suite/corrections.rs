@@ -207,8 +207,8 @@ fn retry_after_rejected_answers_are_removed() {
     assert!(turn.history().is_empty() && !turn.is_retry(&Message::user("Go.")));
 }
 
-/// Invalid answers of structured output are noted by the turn, also over a restart, and leave history at its end. The last
-/// one stays if nothing followed it.
+/// Invalid answers of structured output are noted by the turn, also over a restart, and leave history at its end. The
+/// last one stays if nothing followed it.
 #[test]
 fn invalid_output_leaves_history() {
     let answered = |turn: &mut Turn, answer: Answer, correction: Option<&str>| {
