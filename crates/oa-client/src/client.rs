@@ -32,7 +32,6 @@ use crate::settings::Settings;
 use crate::steer::SteerHandle;
 
 pub use self::compaction::Compaction;
-pub(crate) use self::compaction::answer_text;
 pub use self::history::HistoryMut;
 
 /// A conversation with a model that can call tools.
@@ -551,13 +550,8 @@ impl Client {
     }
 
     fn poll_block(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<ContentBlock>>> {
-        loop {
-            match ready!(self.poll_event(cx))? {
-                Some(AgentEvent::Block(block)) => return Poll::Ready(Ok(Some(block))),
-                Some(_) => {}
-                None => return Poll::Ready(Ok(None)),
-            }
-        }
+        let block = self.driver.poll_block(cx);
+        self.adopt(block)
     }
 
     fn set_history(&mut self, messages: Vec<Message>) {

@@ -202,7 +202,7 @@ impl AgentConfig {
         if self.permissions.allow_everything() {
             return None;
         }
-        denial(&self.permissions, Some(tool), &block.name, input).map(Denial::by_permission)
+        denial(&self.permissions, Some(tool), &block.name, input)
     }
 }
 
@@ -212,9 +212,11 @@ fn denial(
     tool: Option<&Arc<dyn Tool>>,
     name: &str,
     input: &Value,
-) -> Option<String> {
+) -> Option<Denial> {
     // Deny the call if reading the category panics, because a rule may forbid that category.
-    category(tool).map_or_else(Some, |category| permissions.denies(name, input, category))
+    category(tool)
+        .map_or_else(Some, |category| permissions.denies(name, input, category))
+        .map(Denial::by_permission)
 }
 
 /// Returns the category of a tool, or an error if the tool panics.
@@ -254,8 +256,8 @@ impl CallGate {
             }
         }
         let Some(permissions) = &self.permissions else { return Ok(Some(GateDecision::Allow)) };
-        if let Some(reason) = self.denial(permissions) {
-            return Ok(Some(GateDecision::Deny(Denial::by_permission(reason))));
+        if let Some(denial) = self.denial(permissions) {
+            return Ok(Some(GateDecision::Deny(denial)));
         }
         // Do not ask about a call that cannot run: its result reports the invalid input.
         let is_settled = self.is_approved || self.prepared.fit != Fit::Fits;
@@ -276,10 +278,7 @@ impl CallGate {
             Permission::AllowWith(input) => {
                 self.prepare(input);
                 // A rule may forbid the replaced input.
-                let denial = self.denial(&permissions);
-                denial.map_or(GateDecision::Allow, |reason| {
-                    GateDecision::Deny(Denial::by_permission(reason))
-                })
+                self.denial(&permissions).map_or(GateDecision::Allow, GateDecision::Deny)
             }
             Permission::Later => GateDecision::Later,
             Permission::Deny(reason) => GateDecision::Deny(Denial::by_permission(reason)),
@@ -297,7 +296,7 @@ impl CallGate {
         self.prepared = Prepared::by(self.tool.as_ref(), input);
     }
 
-    fn denial(&self, permissions: &Permissions) -> Option<String> {
+    fn denial(&self, permissions: &Permissions) -> Option<Denial> {
         denial(permissions, self.tool.as_ref(), &self.name, &self.prepared.input)
     }
 }

@@ -137,6 +137,21 @@ impl Driver {
         }
     }
 
+    /// Waits for the next block, past all other events; `None` when nothing is in progress.
+    #[inline]
+    pub(crate) fn poll_block(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<ContentBlock>>> {
+        loop {
+            match ready!(self.poll_event(cx))? {
+                Some(AgentEvent::Block(block)) => return Poll::Ready(Ok(Some(block))),
+                Some(_) => {}
+                None => return Poll::Ready(Ok(None)),
+            }
+        }
+    }
+
     /// Waits until an answer begins or nothing is in progress; keeps the events on the way.
     pub(crate) fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         while self.work.answer.is_none() {

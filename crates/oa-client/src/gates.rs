@@ -62,11 +62,7 @@ impl Driver {
         if !decided.is_empty() {
             self.work.hooks = Some(Box::pin(ready(Done::Decisions(Ok(decided)))));
         }
-        self.apply_decision(call, first)
-    }
-
-    fn apply_decision(&mut self, call: usize, decided: Decided) -> Option<AgentEvent> {
-        let Decided { tool, prepared: Prepared { input, fit }, decision } = decided;
+        let Decided { tool, prepared: Prepared { input, fit }, decision } = first;
         let block = &self.turn.calls()[call].block;
         let is_other = |other| tool.as_ref().is_none_or(|tool| !Arc::ptr_eq(tool, other));
         // The tools may have been replaced while permission was requested.

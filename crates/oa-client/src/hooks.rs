@@ -1,9 +1,12 @@
 //! The events of hooks, and their outcomes as data.
 
 use oa_hooks::{
-    Change, ChangedResult, History, HookOutcome, PostToolUseEvent, UserPromptSubmitEvent,
+    AnswerDecision, AnswerEvent, Change, ChangedResult, History, HookOutcome, PostToolUseEvent,
+    UserPromptSubmitEvent,
 };
-use oa_turn::{Call, CallState, PromptOutcome, ReviewOutcome};
+use oa_turn::{
+    Call, CallState, PromptOutcome, ReviewAnswerOutcome, ReviewAnswerStep, ReviewOutcome,
+};
 use oa_types::{ContentBlock, ErrorRecord, Message};
 
 use crate::error::{self, Error};
@@ -40,6 +43,27 @@ pub(crate) fn review_outcome(
     }
 }
 
+/// Returns the event of an answer.
+pub(crate) fn answer_event(step: ReviewAnswerStep) -> AnswerEvent {
+    let ReviewAnswerStep { answer, retries, history, .. } = step;
+    AnswerEvent::new(answer, history, retries)
+}
+
+/// Returns the outcome of the hooks of an answer, and the error if one of them failed.
+pub(crate) fn answer_outcome(
+    decided: Result<AnswerDecision, oa_hooks::Error>,
+) -> (ReviewAnswerOutcome, Option<Error>) {
+    match decided {
+        Ok(AnswerDecision::Block { reason }) => (ReviewAnswerOutcome::Block { reason }, None),
+        Ok(AnswerDecision::Continue) => (ReviewAnswerOutcome::Keep, None),
+        Ok(AnswerDecision::Retry { reason }) => (ReviewAnswerOutcome::Retry { reason }, None),
+        Err(error) => {
+            let outcome = ReviewAnswerOutcome::Failed { error: record(&error) };
+            (outcome, Some(error::hook(error)))
+        }
+    }
+}
+
 /// Returns the record of a hook's failure.
 pub(crate) fn record(error: &oa_hooks::Error) -> Box<ErrorRecord> {
     Box::new(ErrorRecord::new("hook", error.to_string()))
@@ -50,14 +74,13 @@ impl AgentConfig {
     pub(crate) fn result_event(&self, call: &Call, history: &History) -> Option<PostToolUseEvent> {
         let Call { block, input, state, images, .. } = call;
         let CallState::Answered { content, outcome, .. } = state else { return None };
-        let Self { hooks, .. } = self;
-        hooks.has_post_tool_use(&block.name).then(|| {
-            let (name, id) = (&*block.name, &*block.id);
-            let (input, content) = (input.clone(), content.clone());
-            let history = history.clone();
-            let mut event = PostToolUseEvent::new(name, input, id, content, *outcome, history);
-            event.images.clone_from(images);
-            event
-        })
+        if !self.hooks.has_post_tool_use(&block.name) {
+            return None;
+        }
+        let (name, id, history) = (&*block.name, &*block.id, history.clone());
+        let (input, content) = (input.clone(), content.clone());
+        let mut event = PostToolUseEvent::new(name, input, id, content, *outcome, history);
+        event.images.clone_from(images);
+        Some(event)
     }
 }

@@ -1,16 +1,18 @@
-//! Shortens the conversation of a running turn: executes the plan of a [`ContextPolicy`].
+//! Shortens the conversation of a running turn: executes the plan of a [`ContextPolicy`](oa_context::ContextPolicy).
 
+use std::future::poll_fn;
 use std::sync::Arc;
 
 use oa_context::{Estimator, RunningTurn, Shortening, Summary};
 use oa_events::AgentEvent;
 use oa_executor::ResultStore;
+use oa_hooks::Hooks;
+use oa_json::ThinkingTags;
 use oa_turn::{BudgetLeft, ShortenOutcome, ShortenStep, Spent, StepOutcome};
-use oa_types::Message;
+use oa_types::{ContentBlock, FinishReason, Message};
 
-use crate::client::answer_text;
 use crate::driver::{BoxedDriver, Driver};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::settings::Settings;
 use crate::work::{Done, SharedUsage, ShortenedTurn, locked};
 
@@ -80,6 +82,41 @@ impl Settings {
         }
         Ok(())
     }
+
+    /// Returns these settings, changed for a model that writes a summary.
+    fn for_summaries(&self) -> Result<Self> {
+        let mut settings = self.without_tools()?;
+        // The turn reports the usage of a summary.
+        settings.config.outer = None;
+        settings.config.hooks = Hooks::new();
+        settings.change_chat(|chat| {
+            (chat.system_prompt, chat.format_fallback) = (None, None);
+            chat.parameters.response_format = None;
+            chat.parameters.stop.clear();
+        })?;
+        Ok(settings)
+    }
+}
+
+/// Sends a prompt and returns the text of the answer.
+async fn answer_text(driver: &mut Driver, prompt: Message) -> Result<String> {
+    driver.submit(prompt).await?;
+    let mut text = String::new();
+    while let Some(event) = poll_fn(|cx| driver.poll_event(cx)).await? {
+        if let AgentEvent::Block(ContentBlock::Text(block)) = event {
+            text.push_str(&block.text);
+        }
+    }
+    let text = ThinkingTags::answer_in(&text);
+    let problem = match &driver.metadata.finish_reason {
+        Some(FinishReason::Refusal) => "the model refused to summarize".to_owned(),
+        Some(reason) if !reason.is_complete() => {
+            format!("the summary may be incomplete: it ended with {reason}")
+        }
+        _ if text.is_empty() => "the model wrote no summary".to_owned(),
+        _ => return Ok(text.to_owned()),
+    };
+    Err(Error::new(ErrorKind::Stream, problem))
 }
 
 /// A driver whose usage is recorded when it is dropped.

@@ -20,7 +20,6 @@ use oa_types::{ContentBlock, Outcome, ToolUseBlock};
 use serde_json::Value;
 use tokio::time::sleep;
 
-use crate::answer_review;
 use crate::call_ids::replace_in;
 use crate::decision::{Admission, Decided, Prepared, Refused};
 use crate::hooks;
@@ -365,10 +364,10 @@ impl Perform for AgentSteps {
         step: ReviewAnswerStep,
     ) -> Result<ReviewAnswerOutcome, Infallible> {
         let hooks = &self.settings.config.hooks;
-        let decided = hooks.answer(answer_review::event(step), sleep);
+        let decided = hooks.answer(hooks::answer_event(step), sleep);
         let cut = ReviewAnswerOutcome::Cut { by: CutBy::User };
         let decided = self.unless_cancelled(decided).await;
-        Ok(decided.map_or(cut, |decided| answer_review::outcome(decided).0))
+        Ok(decided.map_or(cut, |decided| hooks::answer_outcome(decided).0))
     }
 
     fn prepare(&self, call: &ToolUseBlock) -> (Value, Fit) {

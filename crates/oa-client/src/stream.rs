@@ -1,10 +1,9 @@
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use oa_context::PromptCut;
-use oa_events::AgentEvent;
 use oa_types::{AssistantMessage, ContentBlock, FinishReason, Usage};
 
 use crate::driver::BoxedDriver;
@@ -44,7 +43,7 @@ impl BlockStream {
     ///
     /// Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<Result<ContentBlock>> {
-        poll_fn(|cx| self.poll_block(cx)).await
+        poll_fn(|cx| self.driver.poll_block(cx)).await.transpose()
     }
 
     /// Reads to the end and returns all remaining text, joined. Text cut off by a limit is not an error: check
@@ -100,24 +99,12 @@ impl BlockStream {
     pub fn message(&self) -> Option<&AssistantMessage> {
         self.driver.message.as_deref()
     }
-
-    #[inline]
-    fn poll_block(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<ContentBlock>>> {
-        loop {
-            match ready!(self.driver.poll_event(cx)).transpose() {
-                Some(Ok(AgentEvent::Block(block))) => return Poll::Ready(Some(Ok(block))),
-                Some(Ok(_)) => {}
-                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
-                None => return Poll::Ready(None),
-            }
-        }
-    }
 }
 
 impl Stream for BlockStream {
     type Item = Result<ContentBlock>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.poll_block(cx)
+        self.driver.poll_block(cx).map(Result::transpose)
     }
 }

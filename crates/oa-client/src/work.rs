@@ -21,7 +21,7 @@ use crate::nested::RunningBatch;
 pub(crate) struct Work {
     pub(crate) request: Option<BoxFuture<Result<AnswerStream>>>,
     pub(crate) answer: Option<AnswerStream>,
-    /// Decisions of hooks about a prompt, calls or a result, one at a time.
+    /// Decisions of hooks, a plan, or a shortening that the turn waits for, one at a time.
     pub(crate) hooks: Option<BoxFuture<Done>>,
     pub(crate) batch: Option<Box<RunningBatch>>,
     /// The usage of a summary that is being written.
@@ -42,10 +42,11 @@ pub(crate) enum Done {
     Plan(Result<StepPlan>),
     /// The hooks' outcome for a prompt.
     Prompt(Result<HookOutcome<String>, oa_hooks::Error>),
+    /// The head of a response.
     Response(Result<AnswerStream>),
-    Shortened(Box<ShortenedTurn>),
     /// The hooks' outcome for a result.
     Review(Result<Option<Change<ChangedResult>>, oa_hooks::Error>),
+    Shortened(Box<ShortenedTurn>),
     /// An event of a tool or a sub-agent.
     Tool(AgentEvent),
 }

@@ -1,7 +1,6 @@
 //! Options that limit a turn: prompts, calls, tokens, time and cost.
 
-use oa_types::Timeout;
-use oa_types::{Cost, Price};
+use oa_types::{Cost, Price, Timeout};
 
 use super::AgentOptionsBuilder;
 

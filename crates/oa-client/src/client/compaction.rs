@@ -1,20 +1,14 @@
 //! Compaction of a conversation on request.
 
-use std::future::poll_fn;
 use std::sync::Arc;
 
 use oa_context::{ContextPolicy, Estimator, Plan, Summary, TokenCounter};
-use oa_events::AgentEvent;
 use oa_executor::RunGuard;
-use oa_hooks::Hooks;
-use oa_json::ThinkingTags;
 use oa_turn::{BudgetLeft, Call};
-use oa_types::{ContentBlock, FinishReason, Message, Usage};
+use oa_types::{Message, Usage};
 
 use super::Client;
-use crate::driver::Driver;
-use crate::error::{self, Error, ErrorKind, Result};
-use crate::settings::Settings;
+use crate::error::{self, Result};
 use crate::work::{SharedUsage, locked};
 
 /// The result of [`Client::compact`].
@@ -161,44 +155,5 @@ struct Counted<'a>(&'a mut Usage, SharedUsage);
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
         self.0.add(&locked(&self.1));
-    }
-}
-
-/// Sends a prompt and returns the text of the answer.
-pub(crate) async fn answer_text(driver: &mut Driver, prompt: Message) -> Result<String> {
-    driver.submit(prompt).await?;
-    let mut text = String::new();
-    while let Some(event) = poll_fn(|cx| driver.poll_event(cx)).await? {
-        if let AgentEvent::Block(ContentBlock::Text(block)) = event {
-            text.push_str(&block.text);
-        }
-    }
-    let text = ThinkingTags::answer_in(&text);
-    match driver.metadata.finish_reason.as_ref() {
-        Some(FinishReason::Refusal) => {
-            Err(Error::new(ErrorKind::Stream, "the model refused to summarize"))
-        }
-        Some(reason) if !reason.is_complete() => {
-            let message = format!("the summary may be incomplete: it ended with {reason}");
-            Err(Error::new(ErrorKind::Stream, message))
-        }
-        _ if text.is_empty() => Err(Error::new(ErrorKind::Stream, "the model wrote no summary")),
-        _ => Ok(text.to_owned()),
-    }
-}
-
-impl Settings {
-    /// Returns these settings, changed for a model that writes a summary.
-    pub(crate) fn for_summaries(&self) -> Result<Self> {
-        let mut settings = self.without_tools()?;
-        // The turn reports the usage of a summary.
-        settings.config.outer = None;
-        settings.config.hooks = Hooks::new();
-        settings.change_chat(|chat| {
-            (chat.system_prompt, chat.format_fallback) = (None, None);
-            chat.parameters.response_format = None;
-            chat.parameters.stop.clear();
-        })?;
-        Ok(settings)
     }
 }

@@ -197,22 +197,23 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
 
     async fn try_step(&mut self) -> Result<Option<(AgentEvent, bool)>> {
         loop {
-            match &self.stage {
-                Stage::Over(_) | Stage::Failed(_) => return Ok(None),
-                Stage::New { output, .. } => {
-                    let settings = self.base.for_output(output)?;
+            match std::mem::replace(&mut self.stage, Stage::Reading) {
+                over @ (Stage::Over(_) | Stage::Failed(_)) => {
+                    self.stage = over;
+                    return Ok(None);
+                }
+                Stage::New { prompt, output } => {
+                    let settings = self.base.for_output(&output)?;
                     self.driver.turn.set_external_tools(settings.config.external_tools());
                     self.driver.settings = Arc::new(settings);
-                    if let Stage::New { prompt, output } =
-                        std::mem::replace(&mut self.stage, Stage::Reading)
-                    {
-                        self.driver.turn.begin_output(output.tool().map(str::to_owned));
-                        self.driver.output = Some(output);
-                        self.stage = Stage::Sending(prompt);
-                    }
+                    self.driver.turn.begin_output(output.tool().map(str::to_owned));
+                    self.driver.output = Some(output);
+                    self.stage = Stage::Sending(prompt);
                 }
                 Stage::Sending(prompt) => {
-                    self.driver.submit(prompt.clone()).await?;
+                    // Sent again if this future is dropped before the answer begins.
+                    self.stage = Stage::Sending(prompt.clone());
+                    self.driver.submit(prompt).await?;
                     (self.stage, self.is_begun) = (Stage::Reading, true);
                 }
                 Stage::Reading => {
