@@ -22,7 +22,7 @@ pub enum ArgumentRepair {
     /// Arguments are repaired if their meaning is clear: open strings and brackets are closed; trailing commas,
     /// comments and code fences are removed; single quotes, bare keys and Python's words are understood. An escape
     /// that JSON does not have (`"C:\Temp"`) is not clear. A call that was cut off may then run with fewer arguments
-    /// than the model intended.
+    /// than the model intended, and without the end of the last one.
     On,
 }
 

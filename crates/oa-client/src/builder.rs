@@ -362,7 +362,7 @@ impl AgentOptionsBuilder {
     }
 
     /// Sets whether arguments whose JSON is cut off or slightly broken are repaired. Off by default: such a call
-    /// becomes a [`ToolUseError`](oa_types::ToolUseError) and does not run.
+    /// becomes a [`ToolUseError`](oa_types::ToolUseError) and does not run. With repair, a value may lack its end.
     pub fn lenient_tool_json(mut self, lenient: bool) -> Self {
         self.chat.repair = Some(if lenient { ArgumentRepair::On } else { ArgumentRepair::Off });
         self
