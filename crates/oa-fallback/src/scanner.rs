@@ -301,8 +301,7 @@ impl Scanner {
                 if blank < SPACE {
                     return self.hold(rest);
                 }
-                self.emit(&rest[..SPACE]); // text in any case, see below
-                return SPACE;
+                return self.emit_text(&rest[..SPACE]); // text in any case, see below
             }
         }
         // In this order: text in which no call can begin; white space before a call; then the grammar.
@@ -313,18 +312,14 @@ impl Scanner {
         // Text is emitted up to the first byte at which a call, or the white space before one, may begin.
         let sure = bytes.iter().position(stops).unwrap_or(bytes.len());
         if sure > 0 {
-            self.emit(&rest[..sure]);
-            return sure;
+            return self.emit_text(&rest[..sure]);
         }
         let space = bytes.iter().take(SPACE).take_while(|byte| is_space(byte)).count();
         match bytes.get(space) {
             // A call may follow in the next piece. Of longer white space, the first 64 bytes are always text.
             None if to_come == Rest::Some && space < SPACE => return self.hold(rest),
             Some(byte) if self.grammar.may_begin(*byte) && space < SPACE => {}
-            _ => {
-                self.emit(&rest[..space]);
-                return space;
-            }
+            _ => return self.emit_text(&rest[..space]),
         }
         let (blank, behind) = rest.split_at(space);
         let position = Position {
@@ -346,8 +341,7 @@ impl Scanner {
             Err(NoMatch::Mismatch) => {
                 // A call may still begin at the next character, as in `[[TOOL:add]`.
                 let first = behind.chars().next().map_or(0, char::len_utf8);
-                self.emit(&rest[..space + first]);
-                return space + first;
+                return self.emit_text(&rest[..space + first]);
             }
         }
         space + length
@@ -544,17 +538,23 @@ impl Scanner {
         self.queue.push_back(Event::Malformed(call));
     }
 
+    /// Emits text up to the end of thinking that began in the prompt. Returns the number of bytes processed.
+    fn emit_text(&mut self, text: &str) -> usize {
+        let end = self.thinking.as_mut().and_then(|thinking| thinking.push(text));
+        let length = end.unwrap_or(text.len());
+        self.emit(&text[..length]);
+        if end.is_some() {
+            // The answer begins here, as behind thinking that began in the answer.
+            (self.at_start, self.at_line_start, self.thinking) = (true, true, None);
+        }
+        length
+    }
+
     fn emit(&mut self, text: &str) {
         if text.is_empty() {
             return;
         }
         self.note(text);
-        // The answer begins behind it, as behind thinking that began in the answer.
-        if let Some(end) = self.thinking.as_mut().and_then(|thinking| thinking.push(text)) {
-            self.thinking = None;
-            let is_start = is_blank(&text[end..]);
-            (self.at_start, self.at_line_start) = (is_start, is_start || self.at_line_start);
-        }
         let start = self.text.len();
         self.text.push_str(text);
         self.queue_text(start);
