@@ -40,6 +40,8 @@ pub(crate) struct Round {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Piece {
+    /// A call of an earlier conversation, unless the caller has answered it by then.
+    Again(usize),
     Call(usize),
     Error(ToolUseError),
 }
@@ -72,7 +74,7 @@ impl Round {
         for (place, call) in self.calls.iter_mut().enumerate() {
             if call.state == CallState::Allowed && must(call) {
                 call.state = CallState::Undecided;
-                self.unshown.push_back(Piece::Call(place));
+                self.unshown.push_back(Piece::Again(place));
             }
         }
         self.has_unshown()
@@ -250,7 +252,9 @@ impl Round {
     pub(crate) fn show_calls(&mut self, out: &mut VecDeque<ContentBlock>) {
         while let Some(piece) = self.unshown.pop_front() {
             out.push_back(match piece {
-                Piece::Call(call) => ToolUseBlock::clone(&self.calls[call].block).into(),
+                Piece::Again(call) | Piece::Call(call) => {
+                    ToolUseBlock::clone(&self.calls[call].block).into()
+                }
                 Piece::Error(error) => error.into(),
             });
         }
@@ -261,7 +265,8 @@ impl Round {
         while let Some(piece) = self.unshown.front() {
             match piece {
                 Piece::Error(error) => out.push_back(error.clone().into()),
-                &Piece::Call(call) => match &self.calls[call] {
+                &Piece::Again(call) if self.calls[call].is_answered() => {}
+                &Piece::Again(call) | &Piece::Call(call) => match &self.calls[call] {
                     call if call.is_undecided() => return,
                     call if matches!(call.state, CallState::Refused { .. }) => {
                         show_result(call, out);
@@ -325,7 +330,7 @@ impl Round {
         let Self { calls, handed, reviews, unshown, results_at, results_shown, .. } = self;
         let is_call = |place: &usize| *place < calls.len();
         let mut shown = unshown.iter().filter_map(|piece| match piece {
-            Piece::Call(place) => Some(place),
+            Piece::Again(place) | Piece::Call(place) => Some(place),
             Piece::Error(_) => None,
         });
         if !reviews.iter().all(is_call) || !shown.all(is_call) || *results_shown > calls.len() {
