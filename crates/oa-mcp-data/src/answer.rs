@@ -1,8 +1,14 @@
 use oa_redact::Secrets;
 use serde_json::Value;
 
+use crate::elicitation::can_show;
+
 /// The longest text of an error, in characters.
 const TEXT: usize = 2_000;
+/// The code of a server that answers only after the user has visited pages, such as to log in elsewhere.
+const PAGES_REQUIRED: i64 = -32042;
+/// The maximum number of such pages that an error names.
+const PAGES: usize = 3;
 
 /// An answer that has no result.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -23,7 +29,8 @@ pub enum AnswerError {
 ///
 /// # Errors
 ///
-/// The server's error. One without a message is shown as it is.
+/// The server's error. One without a message is shown as it is. The message names the pages that the user has to visit
+/// first (`URLElicitationRequiredError` of version 2025-11-25).
 pub fn take_result(answer: &mut Value, secrets: &Secrets) -> Result<Value, AnswerError> {
     // Null counts as absent: servers that write every member send `"error": null` beside a result.
     let error = answer.get("error").filter(|error| !error.is_null());
@@ -38,10 +45,23 @@ pub fn take_result(answer: &mut Value, secrets: &Secrets) -> Result<Value, Answe
             let text = error.get("message").unwrap_or(error).as_str();
             let text = text.filter(|text| !text.trim().is_empty());
             let message = text.map_or_else(|| error.to_string(), str::to_owned);
-            Err(AnswerError::Refused { code, message: secrets.excerpt(&message, TEXT) })
+            let mut message = secrets.excerpt(&message, TEXT);
+            let pages = required_pages(error);
+            if code == Some(PAGES_REQUIRED) && !pages.is_empty() {
+                message.push_str("; the user has to visit first: ");
+                message.push_str(&secrets.mask(&pages.join(", ")));
+            }
+            Err(AnswerError::Refused { code, message })
         }
         (None, _) => Ok(answer.get_mut("result").map(Value::take).unwrap_or_default()),
     }
+}
+
+/// Returns the URLs of the pages in an error that can be shown.
+fn required_pages(error: &Value) -> Vec<&str> {
+    let pages = error.pointer("/data/elicitations").and_then(Value::as_array);
+    let urls = pages.into_iter().flatten().filter_map(|page| page.get("url")?.as_str());
+    urls.filter(|url| can_show(url)).take(PAGES).collect()
 }
 
 /// Returns true for the answer of a server over HTTP that has forgotten a session: an error that belongs to no request,
@@ -108,6 +128,28 @@ mod tests {
         ] {
             assert_eq!(read(json!({ "id": 1, "error": error })), expected, "{error}");
         }
+    }
+
+    /// Only the user can go on, and the address is nowhere else.
+    #[test]
+    fn required_pages_are_named() {
+        let page = |url: &str| json!({ "mode": "url", "elicitationId": "1", "url": url });
+        let of = |code: i64, pages: Value| {
+            let error =
+                json!({ "code": code, "message": "log in", "data": { "elicitations": pages } });
+            read(json!({ "id": 1, "error": error })).unwrap_err().1
+        };
+        let pages =
+            json!([page("https://a.example/?key=sk-0123456789"), page("https://b.example/2")]);
+        let told =
+            "log in; the user has to visit first: https://a.example/?key=****, https://b.example/2";
+        assert_eq!(of(PAGES_REQUIRED, pages.clone()), told);
+        assert_eq!(of(-32000, pages), "log in");
+        let hidden = ["javascript:alert(1)", "https://\u{430}.example", "https://a b"].map(page);
+        assert_eq!(of(PAGES_REQUIRED, json!([hidden[0], hidden[1], hidden[2], {}, 7])), "log in");
+        assert_eq!(of(PAGES_REQUIRED, json!("https://a.example")), "log in");
+        let many = vec![page("https://a.example"); 9];
+        assert_eq!(of(PAGES_REQUIRED, json!(many)).matches("https://").count(), PAGES);
     }
 
     #[test]

@@ -119,10 +119,7 @@ impl Elicitation {
             }
             Some("url") => {
                 let url = params.get("url").and_then(Value::as_str).unwrap_or_default();
-                // ASCII only: letters of other scripts can imitate a host, and Punycode can express them.
-                let is_web = url.starts_with("https://") || url.starts_with("http://");
-                let is_plain = url.len() <= URL && url.bytes().all(|byte| byte.is_ascii_graphic());
-                if !is_web || !is_plain {
+                if !can_show(url) {
                     return Err("its URL cannot be shown".to_owned());
                 }
                 ElicitationMode::Url { url: url.to_owned() }
@@ -178,6 +175,13 @@ fn form(schema: &Value, limit: usize) -> Result<Value, String> {
     let mut form = schema.clone();
     strip(&mut form);
     Ok(form)
+}
+
+/// Returns true if a URL may be shown to the user.
+pub(crate) fn can_show(url: &str) -> bool {
+    // ASCII only: letters of other scripts can imitate a host, and Punycode can express them.
+    let is_web = url.starts_with("https://") || url.starts_with("http://");
+    is_web && url.len() <= URL && url.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// Returns true for the schema of a field that is not an object.
