@@ -105,7 +105,7 @@ pub(crate) fn convert_text(
     convert_text_of(text, schema, may_lack, name)
 }
 
-/// Converts the text of a value between tags, which may lack if `may_lack` returns true.
+/// Converts the text of a value between tags. The value may be missing if `may_lack` returns true.
 pub(crate) fn convert_text_of(
     text: &str,
     schema: Option<Schema<'_>>,

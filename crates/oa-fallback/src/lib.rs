@@ -81,7 +81,7 @@ mod bare;
 mod bodies;
 mod closing;
 mod convert;
-mod held_by;
+mod memory;
 mod object;
 mod schema;
 mod tools;

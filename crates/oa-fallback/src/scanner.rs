@@ -10,7 +10,7 @@ use crate::grammar::{
     AfterCall, BodyEnd, CallBody, Grammar, Match, ParsedCall, Position, TextBody,
 };
 use crate::head::{CallHead, NoMatch};
-use crate::held_by;
+use crate::memory::held_by;
 
 /// The maximum white space before a call that is held back and removed with it, in bytes.
 const SPACE: usize = 64;
@@ -457,7 +457,7 @@ impl Scanner {
     /// Reads the body of a call, unless its value may exceed the memory that is left.
     fn read(&self, body: &dyn CallBody, end: BodyEnd) -> Vec<ParsedCall> {
         let text = &self.raw[self.head..];
-        if held_by::text(text) > self.left() {
+        if held_by(text) > self.left() {
             let name = Self::name_by(body, text);
             return vec![ParsedCall::malformed(name.as_deref(), TOO_LARGE)];
         }

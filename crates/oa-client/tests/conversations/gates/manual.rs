@@ -59,7 +59,7 @@ async fn resumed_manual_calls_pass_the_hooks() {
         .call_with_id("1", "echo", json!({ "say": "a" }))
         .call_with_id("2", "list", json!({ "path": "/tmp" }))
         .call_with_id("3", "echo", json!({ "say": "no" }));
-    let server = strict([three, Reply::text("Done.")]);
+    let server = strict([three, Reply::text("Done."), Reply::text("Done.")]);
     let mut first = client(manual(&server).tool(echo()).tool(list(&Log::default())));
     talk(&mut first, "Go.").await;
     let hooks = Hooks::new().add_pre_tool_use(|event| async move {
@@ -97,5 +97,6 @@ async fn resumed_manual_calls_pass_the_hooks() {
         client.add_tool_result(id, json!("done before")).unwrap();
     }
     assert!(client.pending_calls().is_empty());
-    assert_eq!(read(&mut client).await, Vec::<String>::new());
+    client.continue_turn().await.unwrap();
+    assert_eq!(read(&mut client).await, ["Done."]);
 }

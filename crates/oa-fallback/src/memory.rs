@@ -4,7 +4,7 @@ use oa_json::{LenientValue, held};
 
 /// Returns an upper bound for the memory of a call while it is read, as written values and as JSON, in bytes. It
 /// counts every syntax character, because it does not know which ones are inside strings.
-pub(crate) fn text(text: &str) -> usize {
+pub(crate) fn held_by(text: &str) -> usize {
     /// The size of a named value as it was written.
     const WRITTEN: usize = 2 * (size_of::<String>() + size_of::<LenientValue>());
     let by_sign = |byte: u8| match byte {
