@@ -227,20 +227,15 @@ impl RunWriter for MessageWriter {
                 );
             }
         }
-        if reason == FinishReason::Interrupted {
-            self.end_step(out);
-            chunk(json!({"type": "abort", "reason": "stopped"}), out);
-            // Without this reason, another reader's client would start the turn again if its last step has only
-            // completed calls.
-            chunk(json!({"type": "finish", "finishReason": "interrupted"}), out);
-        } else {
-            if self.has_done_calls && !waits {
-                // `useChat` would resend a message whose last step has only completed calls, in an endless loop.
-                self.start_step(out);
-            }
-            self.end_step(out);
-            chunk(json!({"type": "finish", "finishReason": finish_reason(&reason, waits)}), out);
+        if self.has_done_calls && !waits {
+            // `useChat` would resend a message whose last step has only completed calls, in an endless loop.
+            self.start_step(out);
         }
+        self.end_step(out);
+        if reason == FinishReason::Interrupted {
+            chunk(json!({"type": "abort", "reason": "stopped"}), out);
+        }
+        chunk(json!({"type": "finish", "finishReason": finish_reason(&reason, waits)}), out);
         let written = Frame::new("[DONE]").write_to(out);
         debug_assert!(written.is_ok(), "an event without fields is valid");
     }
@@ -255,7 +250,7 @@ fn chunk(chunk: Value, out: &mut Vec<u8>) {
     data(&without_forbidden_keys(chunk), out);
 }
 
-/// Returns the client's name for a reason. The client accepts no other names.
+/// Returns the client's name for a reason. Clients accept no other names, and `interrupted` only since version 7.
 fn finish_reason(reason: &FinishReason, waits: bool) -> &'static str {
     match reason {
         _ if waits => "tool-calls",
