@@ -46,6 +46,7 @@
 
 mod counter;
 mod estimate;
+mod scaled;
 
 mod han;
 mod meter;

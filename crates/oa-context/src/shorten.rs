@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::calibration::Calibration;
-use crate::counter::{Costs, TokenCounter};
+use crate::counter::TokenCounter;
 use crate::estimate::share;
 use crate::exchange::{exchanges, leading_system};
 use crate::policy::{ContextPolicy, Overflow};
+use crate::scaled::{Scaled, scale};
 use crate::summary::{FRAME, Summary, is_summary};
 use crate::truncate::Truncated;
 
@@ -184,6 +185,25 @@ impl<'a> RunningTurn<'a> {
         self
     }
 
+    /// Returns the size, by the server's numbers if possible.
+    fn size<C: TokenCounter + ?Sized>(&self, counter: &C) -> Size {
+        let system = self.system.map_or(0, |system| counter.count_message(system));
+        let fixed = counter.count_tools(self.tools).saturating_add(system);
+        let measured = self.measured(fixed, counter);
+        let is_measured = measured.is_some();
+        let reported = measured.or_else(|| self.reported(fixed, counter));
+        let ratio = reported.map_or(1.0, |reported| reported.ratio);
+        let (counter, fixed) = (Scaled { counter, ratio }, scale(fixed, ratio));
+        let before = match reported {
+            Some(Measured { tokens, messages, .. }) => {
+                let added = self.messages[messages..].iter().map(|new| counter.count_message(new));
+                total(iter::once(usize::try_from(tokens).unwrap_or(usize::MAX)).chain(added))
+            }
+            None => counter.count_messages(self.messages).saturating_add(fixed),
+        };
+        Size { before, fixed, ratio, is_measured }
+    }
+
     /// Returns the size of the whole conversation, if the server stated it with a rejection.
     fn measured<C: TokenCounter + ?Sized>(&self, fixed: usize, counter: &C) -> Option<Measured> {
         let tokens = self.refused.0.filter(|_| self.is_overflow)?;
@@ -291,115 +311,111 @@ impl ContextPolicy {
     where
         C: TokenCounter + ?Sized,
     {
-        // In this order: the size, by the server's numbers if possible; the limits; clearing of results; if
-        // that is not enough, the oldest units that have to go; and the summary that replaces them.
-        let system = turn.system.map_or(0, |system| counter.count_message(system));
-        let plain_fixed = counter.count_tools(turn.tools).saturating_add(system);
-        let measured = turn.measured(plain_fixed, counter);
-        let is_measured = measured.is_some();
-        let reported = measured.or_else(|| turn.reported(plain_fixed, counter));
-        let ratio = reported.map_or(1.0, |reported| reported.ratio);
-        // From here on all counts are in the tokens of the server.
-        let counter = Scaled { counter, ratio };
-        let fixed = scale(plain_fixed, ratio);
-        let before = match reported {
-            Some(Measured { tokens, messages, .. }) => {
-                let added = turn.messages[messages..].iter().map(|new| counter.count_message(new));
-                added.fold(usize::try_from(tokens).unwrap_or(usize::MAX), usize::saturating_add)
-            }
-            None => counter.count_messages(turn.messages).saturating_add(fixed),
-        };
+        let size = turn.size(counter);
+        let goal = self.goal(turn, &size)?;
+        // From here on, all counts are in the tokens of the server.
+        let counter = Scaled { counter, ratio: size.ratio };
+        let (messages, cleared) = cleared(turn, goal.kept_results);
+        // Counted after clearing, so that messages are dropped only for what clearing did not save.
+        let weights: Vec<usize> =
+            messages.iter().map(|message| counter.count_message(message)).collect();
+        let (cut, summary) = self.cut(turn, &weights, &size, &goal, &counter)?;
+        let dropped = cut.dropped();
+        let is_dropped = |place: &usize| dropped.iter().any(|range| range.contains(place));
+        // The places are in order.
+        let leaves = |place: &usize| is_dropped(place) || cleared.binary_search(place).is_ok();
+        let leaving = (0..turn.messages.len()).filter(leaves);
+        let archived: Vec<_> = leaving.map(|place| turn.messages[place].clone()).collect();
+        let cleared = cleared.iter().filter(|place| !is_dropped(place)).count();
+        let Size { before, fixed, ratio, .. } = size;
+        (!archived.is_empty()).then_some(Shortening {
+            messages,
+            cut,
+            summary,
+            archived,
+            cleared,
+            before,
+            fixed,
+            ratio,
+        })
+    }
+
+    /// Returns the limits to meet; `None` if there is room.
+    fn goal(&self, turn: &RunningTurn<'_>, size: &Size) -> Option<Goal> {
         let context = turn.refused.1.filter(|_| turn.is_overflow);
         let context = context.and_then(|context| usize::try_from(context).ok());
         let limit = self.limit().min(context.unwrap_or(usize::MAX));
         let trigger = share(limit, self.trigger());
-        if !turn.is_overflow && before < trigger {
+        let target = share(limit, self.target()).min(trigger);
+        let capacity = context.unwrap_or_else(|| self.limit());
+        if !turn.is_overflow {
+            let goal = Goal { kept_results: self.kept_results(), target, capacity };
+            return (size.before >= trigger).then_some(goal);
+        }
+        // An estimate was wrong by an unknown amount.
+        let target = if size.is_measured { target } else { target / 2 };
+        // The answer may need room too, and the context may be smaller than the limit: the same size again would be
+        // refused again.
+        Some(Goal { kept_results: 0, target: target.min(size.before / 2), capacity })
+    }
+
+    /// Returns which messages remain, and the summary to write of the others; `None` if what must stay could not fit.
+    /// The weights are the tokens of the messages after clearing.
+    fn cut<C: TokenCounter + ?Sized>(
+        &self,
+        turn: &RunningTurn<'_>,
+        weights: &[usize],
+        size: &Size,
+        goal: &Goal,
+        counter: &Scaled<'_, C>,
+    ) -> Option<(Truncated, Option<Box<Summary>>)> {
+        let sum = |range: Range<usize>| total(weights[range].iter().copied());
+        let room = goal.target.saturating_sub(size.fixed.saturating_add(counter.costs().reply));
+        let all = 0..weights.len();
+        if sum(all.clone()) <= room {
+            return Some((Truncated::of(vec![all], weights.len()), None));
+        }
+        let must_stay = all.clone().filter(|place| turn.stays(*place));
+        let must_stay = total(must_stay.map(|place| weights[place]));
+        // Estimates are not wrong by as much, so the rest would be lost in vain.
+        if must_stay.saturating_add(size.fixed) / HOPELESS > goal.capacity {
             return None;
         }
-        let mut kept_results = self.kept_results();
-        let mut target = share(limit, self.target()).min(trigger);
-        let mut asked = target;
-        if turn.is_overflow {
-            kept_results = 0;
-            if !is_measured {
-                // The estimate was wrong by an unknown amount.
-                (target, asked) = (target / 2, asked / 2);
-            }
-            // The answer may need room too, and the context may be smaller than the limit: the same size again would
-            // be refused again.
-            (target, asked) = (target.min(before / 2), asked.min(before / 2));
+        let summarizes = turn.summarizes && self.overflow() == Overflow::Summarize;
+        let (summary, frame) =
+            if summarizes { (room / 5, scale(FRAME, size.ratio)) } else { (0, 0) };
+        let mut left = room.saturating_sub(summary.saturating_add(frame)).saturating_sub(must_stay);
+        // From the newest unit back, and not beyond the first that does not fit: what stays has no gaps.
+        let units = turn.units();
+        let fits = units.iter().rev().take_while(|unit| {
+            let rest = left.checked_sub(sum((*unit).clone()));
+            left = rest.unwrap_or(left);
+            rest.is_some()
+        });
+        let mut gone = &units[..units.len() - fits.count()];
+        // Summarizing only an earlier summary saves almost nothing.
+        let is_summary = |unit: &Range<usize>| turn.messages[unit.clone()].iter().all(is_summary);
+        // Also true if nothing goes.
+        let is_old = summarizes && gone.iter().all(is_summary);
+        if is_old && !turn.is_overflow {
+            gone = &[];
         }
-        let (messages, cleared) = cleared(turn, kept_results);
-        // Counted after clearing, so that messages are dropped only for what clearing did not save.
-        let mut weights: Vec<usize> =
-            messages.iter().map(|message| counter.count_message(message)).collect();
-        let whole = Truncated::of(iter::once(0..messages.len()).collect(), messages.len());
-        let mut shortening = Shortening {
-            messages,
-            cut: whole,
-            summary: None,
-            archived: Vec::new(),
-            cleared: 0,
-            before,
-            fixed,
-            ratio,
-        };
-        let room = target.saturating_sub(fixed.saturating_add(counter.costs().reply));
-        let sum = |weights: &[usize]| weights.iter().copied().fold(0, usize::saturating_add);
-        if sum(&weights) > room {
-            let summarizes = turn.summarizes && self.overflow() == Overflow::Summarize;
-            let summary = if summarizes { room / 5 } else { 0 };
-            let units = turn.units();
-            let kept = (0..weights.len()).filter(|place| turn.stays(*place));
-            let kept = sum(&kept.map(|place| weights[place]).collect::<Vec<_>>());
-            // Estimates are not wrong by as much, so the rest would be lost in vain.
-            let capacity = context.unwrap_or_else(|| self.limit());
-            if kept.saturating_add(fixed) / HOPELESS > capacity {
-                return None;
-            }
-            let frame = if summarizes { scale(FRAME, ratio) } else { 0 };
-            let mut left = room.saturating_sub(summary.saturating_add(frame));
-            left = left.saturating_sub(kept);
-            // From the newest unit back, and not beyond the first that does not fit: what stays has no gaps.
-            let fits = units.iter().rev().take_while(|unit| {
-                let rest = left.checked_sub(sum(&weights[(*unit).clone()]));
-                left = rest.unwrap_or(left);
-                rest.is_some()
-            });
-            let mut gone = &units[..units.len() - fits.count()];
-            // Summarizing only an earlier summary saves almost nothing.
-            let is_summary =
-                |unit: &Range<usize>| turn.messages[unit.clone()].iter().all(is_summary);
-            // Also true if nothing goes.
-            let is_old = summarizes && gone.iter().all(is_summary);
-            if is_old && !turn.is_overflow {
-                gone = &[];
-            }
-            // Cleared results count in full, because the summary covers them.
-            let lost = gone.iter().flat_map(|unit| &turn.messages[unit.clone()]);
-            let lost = lost.map(|message| counter.count_message(message));
-            let lost = lost.fold(0, usize::saturating_add);
-            for unit in gone {
-                // Marks what goes.
-                weights[unit.clone()].fill(usize::MAX);
-            }
-            let stays = |place: &usize| weights[*place] != usize::MAX;
-            let kept = (0..weights.len()).filter(stays).map(|place| place..place + 1).collect();
-            shortening.cut = Truncated::of(kept, weights.len());
-            if let Some(room) = Summary::room(summary, lost, frame).filter(|_| !is_old) {
-                let (cut, words) = (shortening.cut.clone(), self.instructions().to_owned());
-                let summary = Summary::new(turn.messages, cut, words, room, asked, &counter);
-                shortening.summary = Some(Box::new(summary.standing_apart()));
-            }
+        let mut stays = vec![true; weights.len()];
+        for unit in gone {
+            stays[unit.clone()].fill(false);
         }
-        let dropped = shortening.cut.dropped();
-        let is_dropped = |place: &usize| dropped.iter().any(|range| range.contains(place));
-        shortening.cleared = cleared.iter().filter(|place| !is_dropped(place)).count();
-        // The places are in order.
-        let leaves = |place: &usize| is_dropped(place) || cleared.binary_search(place).is_ok();
-        let leaving = (0..turn.messages.len()).filter(leaves);
-        shortening.archived = leaving.map(|place| turn.messages[place].clone()).collect();
-        (!shortening.archived.is_empty()).then_some(shortening)
+        let kept = all.filter(|place| stays[*place]).map(|place| place..place + 1).collect();
+        let cut = Truncated::of(kept, weights.len());
+        // Cleared results count in full, because the summary covers them.
+        let lost = gone.iter().flat_map(|unit| &turn.messages[unit.clone()]);
+        let lost = total(lost.map(|message| counter.count_message(message)));
+        let summary = Summary::room(summary, lost, frame).filter(|_| !is_old).map(|room| {
+            let words = self.instructions().to_owned();
+            let summary =
+                Summary::new(turn.messages, cut.clone(), words, room, goal.target, counter);
+            Box::new(summary.standing_apart())
+        });
+        Some((cut, summary))
     }
 }
 
@@ -519,41 +535,29 @@ struct Measured {
     ratio: f64,
 }
 
-/// A counter whose counts are multiplied by a factor.
-struct Scaled<'a, C: ?Sized> {
-    counter: &'a C,
+/// The size of a conversation with tools and system prompt, in the tokens of the server.
+struct Size {
+    before: usize,
+    /// The tokens of everything except messages.
+    fixed: usize,
+    /// The server's tokens per estimated token.
     ratio: f64,
+    /// True if the server has measured the whole conversation.
+    is_measured: bool,
 }
 
-fn scale(tokens: usize, ratio: f64) -> usize {
-    // Token counts are far below 2^53.
-    (tokens as f64 * ratio).round() as usize
+/// The limits that shortening has to meet.
+struct Goal {
+    /// The number of results that are not cleared.
+    kept_results: usize,
+    /// Tokens, including tools and system prompt.
+    target: usize,
+    /// The tokens that the model can read at all.
+    capacity: usize,
 }
 
-impl<C: TokenCounter + ?Sized> TokenCounter for Scaled<'_, C> {
-    fn count_text(&self, text: &str) -> usize {
-        scale(self.counter.count_text(text), self.ratio)
-    }
-
-    fn count_json(&self, value: &Value) -> usize {
-        scale(self.counter.count_json(value), self.ratio)
-    }
-
-    fn costs(&self) -> Costs {
-        self.counter.costs()
-    }
-
-    fn count_message(&self, message: &Message) -> usize {
-        scale(self.counter.count_message(message), self.ratio)
-    }
-
-    fn count_messages(&self, messages: &[Message]) -> usize {
-        scale(self.counter.count_messages(messages), self.ratio)
-    }
-
-    fn count_tools(&self, tools: &[ToolSpec]) -> usize {
-        scale(self.counter.count_tools(tools), self.ratio)
-    }
+fn total(tokens: impl Iterator<Item = usize>) -> usize {
+    tokens.fold(0, usize::saturating_add)
 }
 
 #[cfg(test)]
