@@ -56,7 +56,19 @@ async fn served(has_color: bool) -> String {
 
 /// Runs a check against a server.
 async fn check(program: &str, script: &str, url: &str, scenarios: usize) {
+    check_with([], program, script, url, scenarios).await;
+}
+
+/// Like `check`, with variables of the environment.
+async fn check_with<const N: usize>(
+    envs: [(&str, &str); N],
+    program: &str,
+    script: &str,
+    url: &str,
+    scenarios: usize,
+) {
     let mut check = Command::new(program);
+    check.envs(envs);
     check.current_dir(FOLDER).args([script, url]).env("VERBOSE", "1").kill_on_drop(true);
     if let Ok(only) = std::env::var("OPEN_AGENT_SCENARIOS") {
         check.args(["--only", &only]);
@@ -74,7 +86,15 @@ async fn check(program: &str, script: &str, url: &str, scenarios: usize) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ai_sdk() {
     if are_installed().await {
-        check("node", "check-ai-sdk.mjs", &served(true).await, 33).await;
+        check("node", "check-ai-sdk.mjs", &served(true).await, 34).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ai_sdk_6() {
+    if are_installed().await {
+        let packages = [("AI_SDK", "ai-6"), ("AI_SDK_REACT", "ai-react-3")];
+        check_with(packages, "node", "check-ai-sdk.mjs", &served(true).await, 34).await;
     }
 }
 
