@@ -18,6 +18,8 @@ use crate::run_stream::{Kind, RunWriter};
 pub(crate) struct RunEvents {
     thread: String,
     run: String,
+    /// Earlier clients reject the outcomes of version 1.0.
+    is_version_1: bool,
     /// The state shared with the front end.
     state: Value,
     /// The server's number of the run, which makes ids unique.
@@ -42,10 +44,11 @@ enum Call {
 }
 
 impl RunEvents {
-    pub(crate) fn new(thread: String, run: String, state: Value) -> Self {
+    pub(crate) fn new(thread: String, run: String, is_version_1: bool, state: Value) -> Self {
         Self {
             thread,
             run,
+            is_version_1,
             state,
             number: 0,
             ids: 0,
@@ -259,17 +262,19 @@ impl RunWriter for RunEvents {
             .map(|call| &*call.call_id)
             .collect();
         let reason = run.finish_reason.unwrap_or_default();
-        let outcome = if !interrupts.is_empty() {
-            json!({"type": "interrupt", "interrupts": interrupts})
-        } else if reason == FinishReason::Interrupted {
-            json!({"type": "cancelled"})
-        } else {
-            json!({"type": "success", "pendingToolCallIds": pending})
-        };
-        let mut event = json!({
-            "type": "RUN_FINISHED", "threadId": self.thread, "runId": self.run,
-            "outcome": outcome, "metadata": {"finishReason": reason.as_str()},
-        });
+        let mut event = json!({"type": "RUN_FINISHED", "threadId": self.thread, "runId": self.run});
+        let is_stopped = reason == FinishReason::Interrupted;
+        if !interrupts.is_empty() {
+            event["outcome"] = json!({"type": "interrupt", "interrupts": interrupts});
+        } else if is_stopped && self.is_version_1 {
+            event["outcome"] = json!({"type": "cancelled"});
+        } else if !is_stopped {
+            event["outcome"] = json!({"type": "success"});
+            if self.is_version_1 {
+                event["outcome"]["pendingToolCallIds"] = json!(pending);
+            }
+        }
+        event["metadata"] = json!({"finishReason": reason.as_str()});
         if let Some(usage) = usage(&self.usage) {
             event["usage"] = json!([usage]);
         }

@@ -24,6 +24,7 @@ const LONGEST_ID: usize = 256;
 struct Body {
     thread_id: String,
     run_id: String,
+    protocol_version: Option<Value>,
     messages: Vec<FrontMessage>,
     #[serde(default)]
     state: Value,
@@ -49,6 +50,8 @@ struct FrontMessage {
 pub(crate) struct RunInput {
     pub(crate) thread: String,
     pub(crate) run: String,
+    /// Earlier clients name no version.
+    pub(crate) is_version_1: bool,
     pub(crate) state: Value,
     pub(crate) tools: Vec<FnTool>,
     pub(crate) turn: FrontTurn,
@@ -107,7 +110,9 @@ pub(crate) fn read(body: &[u8], limits: &ServeLimits) -> Result<RunInput, Refusa
         return Err(Refusal::bad_request("the run has no messages"));
     }
     turn.answers.approvals = resume.iter().map(approval).collect::<Result<_, _>>()?;
-    Ok(RunInput { thread: body.thread_id, run: body.run_id, state: body.state, tools, turn })
+    let Body { thread_id: thread, run_id: run, protocol_version, state, .. } = body;
+    let is_version_1 = protocol_version.is_some();
+    Ok(RunInput { thread, run, is_version_1, state, tools, turn })
 }
 
 /// Reads the answer to an interrupt. Only an explicit approval approves the call.

@@ -54,7 +54,8 @@ async fn run(State(served): State<Served>, body: Bytes) -> Result<Response, RunR
     };
     let conversations = &served.conversations;
     let run = conversations.run_front(FrontProtocol::AgUi, &input.thread, request).await?;
-    let encoder = RunStream::new(RunEvents::new(input.thread, input.run, input.state));
+    let encoder = RunEvents::new(input.thread, input.run, input.is_version_1, input.state);
+    let encoder = RunStream::new(encoder);
     let encoder = encoder.external(run.external);
     Ok(event_stream(&served, run.viewer, encoder))
 }

@@ -106,6 +106,14 @@ async fn ag_ui() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ag_ui_before_1() {
+    if are_installed().await {
+        let version = [("AG_UI", "0")];
+        check_with(version, "node", "check-ag-ui.mjs", &served(false).await, 30).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn openai() {
     if are_installed().await {
         check("node", "check-openai.mjs", &served(false).await, 25).await;

@@ -40,7 +40,9 @@ fn chat(first: &str, parts: Value, last: Option<&str>) -> Value {
 fn thread(messages: Value) -> Value {
     let tools =
         json!([{"name": "pick_color", "description": "Picks", "parameters": {"type": "object"}}]);
-    json!({"threadId": "t", "runId": "r", "messages": messages, "tools": tools})
+    json!({
+        "threadId": "t", "runId": "r", "protocolVersion": "1.0", "messages": messages, "tools": tools,
+    })
 }
 
 fn user(text: &str) -> Value {

@@ -9,7 +9,7 @@ use crate::run_stream::RunStream;
 use crate::tests::sample_turn::{encode, everything, lines, text_of, turn};
 
 fn run(state: Value) -> RunStream<RunEvents> {
-    RunStream::new(RunEvents::new("thread".to_owned(), "run".to_owned(), state))
+    RunStream::new(RunEvents::new("thread".to_owned(), "run".to_owned(), true, state))
 }
 
 #[test]
