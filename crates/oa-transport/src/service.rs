@@ -238,7 +238,8 @@ impl Builder {
         self
     }
 
-    /// Connects with `connector` instead of TCP, for example through a proxy or to a Unix socket.
+    /// Connects with `connector` instead of TCP, for example to a Unix socket or through a proxy, with `Tunnel` of
+    /// `hyper-util`.
     ///
     /// It receives a URI of scheme, host and port, and returns a byte stream or any error. For `https` URIs the
     /// transport encrypts that stream itself, so a connector cannot forget to; a connector that encrypts in its
