@@ -21,6 +21,7 @@ mod envelope;
 mod journal;
 mod limits;
 mod message;
+mod offered;
 mod sessions;
 mod splitter;
 
@@ -36,5 +37,6 @@ pub use message::{
     HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, Incoming, METHOD_NOT_FOUND, answer,
     answer_with, error, excerpt, is_progress_token, memory_of, notice, read, unavailable,
 };
+pub use offered::describe_tool;
 pub use sessions::{ClientSessions, Full};
 pub use splitter::{InputLine, LineSplitter};

@@ -2,6 +2,9 @@ use oa_redact::Secrets;
 use oa_tools::{LogLevel, Progress};
 use serde_json::Value;
 
+/// The longest text of a log notification, in characters.
+const LOG: usize = 2_000;
+
 /// Reads a progress notification: whole numbers are steps, fractions become a percentage of the total, or of 1 without
 /// a total. `None` if it has no number.
 #[must_use]
@@ -20,6 +23,15 @@ pub fn read_progress(params: &Value, secrets: &Secrets) -> Option<Progress> {
         Some(message) => progress.with_message(secrets.excerpt(message, 500)),
         None => progress,
     })
+}
+
+/// Reads the text of a log notification, whose data may be any value.
+#[must_use]
+pub fn read_log(params: &Value, secrets: &Secrets) -> String {
+    match &params["data"] {
+        Value::String(text) => secrets.excerpt(text, LOG),
+        data => secrets.excerpt(&data.to_string(), LOG),
+    }
 }
 
 /// Reads the level of a log notification.

@@ -1,6 +1,6 @@
 use oa_redact::base64;
 use oa_types::ImageBlock;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A resource of a server, such as a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +56,18 @@ impl Resource {
             size: entry.get("size").and_then(Value::as_u64),
         })
     }
+
+    /// Returns the entry of a list for a model: what it needs to choose and to read a resource.
+    #[must_use]
+    pub fn entry(&self) -> Value {
+        let mut entry = json!({ "uri": self.uri, "name": self.name });
+        for (name, text) in [("description", &self.description), ("mimeType", &self.mime_type)] {
+            if let Some(text) = text {
+                entry[name] = text.as_str().into();
+            }
+        }
+        entry
+    }
 }
 
 impl ResourceContent {
@@ -100,8 +112,6 @@ impl ResourceContent {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

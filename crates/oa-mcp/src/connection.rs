@@ -1,13 +1,11 @@
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
 
 use oa_mcp_data::client::HEADER_MISMATCH;
 use oa_mcp_data::{
-    Approval, CallReply, Hello, Ignored, Ignoring, Limits, Patience, Pins, Relisting, Round,
-    RoundError, RoundLimits, Rounds, UnconfirmedTool,
+    Approval, CallReply, Hello, Ignored, Ignoring, Limits, Patience, Pins, Relisting, Restarts,
+    Round, RoundError, RoundLimits, Rounds, UnconfirmedTool,
 };
 use oa_redact::Secrets;
 use oa_tools::{Cancel, ToolContext};
@@ -21,10 +19,6 @@ use crate::secrets::KnownSecrets;
 use crate::server::McpServer;
 use crate::session::{Session, Timer};
 
-/// The window in which restarts are counted.
-const RESTARTS_WITHIN: Duration = Duration::from_secs(300);
-/// The longest wait before a restart.
-const LONGEST_DELAY: Duration = Duration::from_secs(60);
 /// The number of consecutive calls without an answer after which the server is restarted.
 const SILENT_CALLS: u32 = 3;
 
@@ -55,7 +49,7 @@ pub struct Connection {
 #[derive(Default)]
 struct Live {
     session: Option<Arc<Session>>,
-    restarts: VecDeque<Instant>,
+    restarts: Restarts,
 }
 
 impl Connection {
@@ -373,21 +367,17 @@ impl Connection {
         {
             return Ok(Arc::clone(session));
         }
-        let now = Instant::now();
-        live.restarts.retain(|at| now - *at < RESTARTS_WITHIN);
-        let count = live.restarts.len();
-        if count >= self.server.limits.restarts {
+        let Limits { restarts, restart_delay, .. } = self.server.limits;
+        // Before the attempt, so that failed and canceled starts count, too.
+        let delay = live.restarts.begin(Instant::now().into_std(), restarts, restart_delay);
+        let delay = delay.map_err(|count| {
             let what = if self.server.is_program() { "was restarted" } else { "was not reached" };
             let message = format!("the server {what} {count} times within five minutes");
-            return Err(Error::new(ErrorKind::Closed, message));
-        }
-        let factor = 1_u32.checked_shl(count as u32).unwrap_or(u32::MAX);
-        let delay = self.server.limits.restart_delay.saturating_mul(factor).min(LONGEST_DELAY);
+            Error::new(ErrorKind::Closed, message)
+        })?;
         if let Some(dead) = live.session.take() {
             self.keep_warnings(dead.link.warnings());
         }
-        // Before the attempt, so that failed and canceled starts count, too.
-        live.restarts.push_back(now);
         let opening = async {
             if self.server.is_program() {
                 tokio::time::sleep(delay).await;
@@ -403,7 +393,7 @@ impl Connection {
         let session = opened.map_err(|error| error.untaken(false))?;
         if !self.server.is_program() {
             // A server may forget its sessions as often as it likes.
-            live.restarts.pop_back();
+            live.restarts.forgive();
         }
         let session = Arc::new(session);
         live.session = Some(Arc::clone(&session));
@@ -518,6 +508,8 @@ impl fmt::Debug for Connection {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]

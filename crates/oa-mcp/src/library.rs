@@ -156,18 +156,8 @@ impl Connection {
     /// Lists the resources for a model, as the result of a tool.
     pub(crate) async fn list_for_model(&self) -> Result<Value, Error> {
         let resources = self.entries("resources/list", "resources").await?;
-        let mut listed = Vec::new();
-        for resource in resources.iter().filter_map(Resource::read) {
-            let mut entry = json!({ "uri": resource.uri, "name": resource.name });
-            for (name, text) in
-                [("description", resource.description), ("mimeType", resource.mime_type)]
-            {
-                if let Some(text) = text {
-                    entry[name] = text.into();
-                }
-            }
-            listed.push(entry);
-        }
+        let listed: Vec<_> =
+            resources.iter().filter_map(Resource::read).map(|resource| resource.entry()).collect();
         Ok(json!({ "structuredContent": listed }))
     }
 

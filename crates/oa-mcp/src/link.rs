@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oa_mcp_data::client::{Mirrors, add_meta};
 use oa_mcp_data::{
-    AnswerError, Hello, Host, HostRequest, Ignoring, Limits, read_integer, read_json, read_level,
-    read_progress, take_result,
+    AnswerError, Hello, Host, HostRequest, Ignoring, Limits, read_integer, read_json, take_result,
 };
 use oa_tools::{Cancel, ToolContext};
 use rmcp::model::{ClientRequest, EmptyResult, JsonRpcMessage, RequestId, ServerResult};
@@ -15,10 +14,11 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use crate::error::{Error, ErrorKind};
-use crate::listener::{OnLog, guarded};
+use crate::listener::OnLog;
 use crate::secrets::KnownSecrets;
 
 mod beginning;
+mod notices;
 mod questions;
 #[cfg(test)]
 mod tests;
@@ -446,57 +446,6 @@ impl Link {
     fn settle(&self, id: i64) {
         let empty = ServerResult::EmptyResult(EmptyResult {});
         let _ = self.forward.send(JsonRpcMessage::response(empty, RequestId::Number(id)));
-    }
-
-    fn notice(&self, method: &str, params: &Value) {
-        match method {
-            "notifications/progress" => self.progress(params),
-            "notifications/message" => {
-                if let Some(on_log) = &self.on_log {
-                    let text = match &params["data"] {
-                        Value::String(text) => text.clone(),
-                        data => data.to_string(),
-                    };
-                    let text = self.secrets.get().excerpt(&text, 2_000);
-                    self.check(on_log.call(read_level(params["level"].as_str()), &text));
-                }
-            }
-            "notifications/cancelled" => {
-                // A question that the server canceled gets no answer.
-                let taken_back = params.get("requestId").and_then(|id| self.forget(id));
-                taken_back.iter().for_each(Cancel::cancel);
-            }
-            // Changes before the subscription were not announced, so its acknowledgment counts as a change, too.
-            "notifications/subscriptions/acknowledged" | "notifications/tools/list_changed" => {
-                self.changes.send_modify(|count| *count += 1);
-            }
-            _ => {}
-        }
-    }
-
-    fn progress(&self, params: &Value) {
-        let Some(token) = params.get("progressToken") else { return };
-        let state = self.lock();
-        // The tokens of `rmcp` are numbers, like the ids of requests.
-        let number = read_integer(token);
-        let is_meant = |call: &&Call| match &call.token {
-            Some(known) => known == token || number.is_some() && number == read_integer(known),
-            None => false,
-        };
-        let Some(call) = state.calls.values().find(is_meant) else {
-            self.ignored.progress.fetch_add(1, Ordering::Relaxed);
-            return;
-        };
-        call.beat.notify_one();
-        let cx = call.cx.clone();
-        // The emitter is foreign code, which may use this connection, so it runs without the lock. Only a call
-        // that is dropped at this moment may still get progress: its answer is read after this returns.
-        drop(state);
-        if let Some(cx) = cx
-            && let Some(progress) = read_progress(params, &self.secrets.get())
-        {
-            self.check(guarded("for progress", || cx.emit_progress(progress)));
-        }
     }
 
     /// Counts a line that is not a message.

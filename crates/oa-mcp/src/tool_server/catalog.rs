@@ -2,15 +2,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use oa_executor::{ExecutorOptions, ToolExecutor};
-use oa_tools::{Registry, State, Tool};
-use serde_json::{Map, Value, json};
+use oa_tools::{Registry, State};
+use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, RwLock, RwLockReadGuard, RwLockWriteGuard, Semaphore};
 
 use crate::tool_server::live::Live;
-use oa_mcp_data::client::{STATELESS, VERSIONS, complete};
-
-/// The key of a tool's category in its `_meta`.
-const CATEGORY: &str = "open-agent/category";
+use oa_mcp_data::client::{STATELESS, VERSIONS, complete, describe_tool};
 
 /// The server's information about itself and its current tools.
 pub(crate) struct Catalog {
@@ -67,7 +64,7 @@ impl Offer {
             if tool.is_external() || offered.add_shared(tool.clone()).is_err() {
                 continue;
             }
-            listed.push(describe(&**tool));
+            listed.push(describe_tool(&**tool));
             let name = tool.name().to_owned();
             let known = before.and_then(|before| before.gates.get(&name)?.places.clone());
             let places = tool.max_parallel().map(|most| {
@@ -170,55 +167,6 @@ impl Catalog {
             turn._shared = Some(self.floor.read().await);
         }
         turn
-    }
-}
-
-fn describe(tool: &dyn Tool) -> Value {
-    let mut described = json!({
-        "name": tool.name(),
-        "description": tool.description(),
-        "inputSchema": of_object(tool.input_schema()),
-    });
-    if let Some(schema) = tool.output_schema() {
-        described["outputSchema"] = of_object(schema);
-    }
-    let mut hints = Map::new();
-    if tool.category() == Some("read") {
-        hints.insert("readOnlyHint".to_owned(), true.into());
-    }
-    if tool.is_cacheable() {
-        hints.insert("idempotentHint".to_owned(), true.into());
-    }
-    if !hints.is_empty() {
-        described["annotations"] = hints.into();
-    }
-    if let Some(category) = tool.category() {
-        described["_meta"] = json!({ CATEGORY: category });
-    }
-    described
-}
-
-/// Returns the schema with `"type": "object"`, which the protocol requires.
-fn of_object(schema: &Value) -> Value {
-    let mut schema = schema.clone();
-    without_headers(&mut schema);
-    schema["type"] = "object".into();
-    schema
-}
-
-/// Removes requests for arguments in HTTP headers, which tools of other servers may have: this server does not read
-/// them.
-fn without_headers(schema: &mut Value) {
-    match schema {
-        Value::Array(parts) => parts.iter_mut().for_each(without_headers),
-        Value::Object(keywords) => {
-            // An object here is the schema of a property with this name.
-            if keywords.get("x-mcp-header").is_some_and(Value::is_string) {
-                keywords.shift_remove("x-mcp-header");
-            }
-            keywords.values_mut().for_each(without_headers);
-        }
-        _ => {}
     }
 }
 
