@@ -5,8 +5,10 @@ use crate::elicitation::can_show;
 
 /// The longest text of an error, in characters.
 const TEXT: usize = 2_000;
+/// The longest excerpt of an error's data, in characters.
+const DATA: usize = 500;
 /// The code of a server that answers only after the user has visited pages, such as to log in elsewhere.
-const PAGES_REQUIRED: i64 = -32042;
+pub(crate) const PAGES_REQUIRED: i64 = -32042;
 /// The maximum number of such pages that an error names.
 const PAGES: usize = 3;
 
@@ -29,8 +31,8 @@ pub enum AnswerError {
 ///
 /// # Errors
 ///
-/// The server's error. One without a message is shown as it is. The message names the pages that the user has to visit
-/// first (`URLElicitationRequiredError` of version 2025-11-25).
+/// The server's error. One without a message is shown as it is. The message contains an excerpt of the error's data, or
+/// names the pages that the user has to visit first (`URLElicitationRequiredError` of version 2025-11-25).
 pub fn take_result(answer: &mut Value, secrets: &Secrets) -> Result<Value, AnswerError> {
     // Null counts as absent: servers that write every member send `"error": null` beside a result.
     let error = answer.get("error").filter(|error| !error.is_null());
@@ -44,17 +46,36 @@ pub fn take_result(answer: &mut Value, secrets: &Secrets) -> Result<Value, Answe
             // Servers that are not built on a library may send only a text.
             let text = error.get("message").unwrap_or(error).as_str();
             let text = text.filter(|text| !text.trim().is_empty());
-            let message = text.map_or_else(|| error.to_string(), str::to_owned);
-            let mut message = secrets.excerpt(&message, TEXT);
-            let pages = required_pages(error);
-            if code == Some(PAGES_REQUIRED) && !pages.is_empty() {
-                message.push_str("; the user has to visit first: ");
-                message.push_str(&secrets.mask(&pages.join(", ")));
+            let shown = text.map_or_else(|| error.to_string(), str::to_owned);
+            let mut message = secrets.excerpt(&shown, TEXT);
+            let data = error.get("data").filter(|_| text.is_some());
+            if code == Some(PAGES_REQUIRED) {
+                let pages = required_pages(error);
+                if !pages.is_empty() {
+                    message.push_str("; the user has to visit first: ");
+                    message.push_str(&secrets.mask(&pages.join(", ")));
+                }
+            } else if let Some(data) = data.and_then(|data| details(data, &shown)) {
+                message.push_str(": ");
+                message.push_str(&secrets.excerpt(&data, DATA));
             }
             Err(AnswerError::Refused { code, message })
         }
         (None, _) => Ok(answer.get_mut("result").map(Value::take).unwrap_or_default()),
     }
+}
+
+/// Returns the text of an error's data; `None` if it says nothing beyond the message.
+fn details(data: &Value, message: &str) -> Option<String> {
+    let text = match data {
+        Value::Null | Value::Bool(_) => return None,
+        Value::Array(items) if items.is_empty() => return None,
+        Value::Object(members) if members.is_empty() => return None,
+        Value::String(text) => text.trim().to_owned(),
+        data => data.to_string(),
+    };
+    let is_repeated = message == text || message.ends_with(&format!(": {text}"));
+    (!text.is_empty() && !is_repeated).then_some(text)
 }
 
 /// Returns the URLs of the pages in an error that can be shown.
@@ -130,6 +151,27 @@ mod tests {
         }
     }
 
+    /// Servers say there which argument is wrong, or what they have instead.
+    #[test]
+    fn data_of_an_error_is_shown() {
+        let of = |message: &str, data: Value| {
+            let error = json!({ "code": -32602, "message": message, "data": data });
+            read(json!({ "id": 1, "error": error })).unwrap_err().1
+        };
+        assert_eq!(of("no", json!("`path`: too long")), "no: `path`: too long");
+        assert_eq!(of("no", json!({ "path": ["a", 1] })), r#"no: {"path":["a",1]}"#);
+        assert_eq!(of("no", json!({ "key": "sk-0123456789" })), r#"no: {"key":"****"}"#);
+        for nothing in [json!(null), json!(""), json!(" "), json!({}), json!([]), json!(true)] {
+            assert_eq!(of("no", nothing.clone()), "no", "{nothing}");
+        }
+        assert_eq!(of("no such file: a", json!("a")), "no such file: a");
+        assert_eq!(of("no", json!("no")), "no");
+        assert_eq!(of("invalid", json!("id")), "invalid: id");
+        assert_eq!(of("", json!("a")), r#"{"code":-32602,"message":"","data":"a"}"#);
+        let long = of("no", json!("x".repeat(10_000)));
+        assert_eq!(long.len(), "no: ".len() + DATA + "...".len());
+    }
+
     /// Only the user can go on, and the address is nowhere else.
     #[test]
     fn required_pages_are_named() {
@@ -144,7 +186,8 @@ mod tests {
         let told =
             "log in; the user has to visit first: https://a.example/?key=****, https://b.example/2";
         assert_eq!(of(PAGES_REQUIRED, pages.clone()), told);
-        assert_eq!(of(-32000, pages), "log in");
+        let other = of(-32000, pages);
+        assert!(other.starts_with(r#"log in: {"elicitations":["#), "{other}");
         let hidden = ["javascript:alert(1)", "https://\u{430}.example", "https://a b"].map(page);
         assert_eq!(of(PAGES_REQUIRED, json!([hidden[0], hidden[1], hidden[2], {}, 7])), "log in");
         assert_eq!(of(PAGES_REQUIRED, json!("https://a.example")), "log in");
