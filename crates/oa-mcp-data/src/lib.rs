@@ -4,7 +4,7 @@
 //! - Tools: [`ToolSelection`], [`tool_name`], [`Schema`], [`MirroredArguments`], [`Pins`] and their [`Approval`], and
 //!   their results ([`read_result`]).
 //! - Questions: [`Elicitation`], which checks answers against its form, and [`Sampling`]; [`Rounds`], if a server asks
-//!   instead of returning a result.
+//!   instead of returning a result, and [`RequiredPages`], if it asks with an error.
 //! - [`Resource`]s and [`Prompt`]s, read page by page ([`Pages`]).
 //! - [`client`]: messages between a server and its clients.
 //! - [`CallClock`]: the timeouts of a call.
@@ -46,6 +46,7 @@ mod host;
 mod root;
 mod rounds;
 mod sampling;
+mod visits;
 
 mod answer;
 mod json;
@@ -102,6 +103,7 @@ pub use crate::schema::{Schema, SchemaForm};
 pub use crate::selection::{ToolSelection, UnmatchedPatterns};
 pub use crate::url::{secrets_in_url, split_credentials};
 pub use crate::variables::fill_variables;
+pub use crate::visits::{RequiredPages, Visits};
 
 /// Compiles the README's example.
 #[cfg(doctest)]

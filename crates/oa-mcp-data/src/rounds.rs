@@ -25,8 +25,8 @@ pub enum CallReply {
 /// The questions that a server asks before it answers a request: a result with `resultType` `input_required`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InputRequest {
-    requests: Map<String, Value>,
-    state: Option<String>,
+    pub(crate) requests: Map<String, Value>,
+    pub(crate) state: Option<String>,
 }
 
 impl CallReply {
@@ -226,6 +226,12 @@ impl Round {
         if let Some(key) = self.current.take() {
             self.answers.insert(key, answer);
         }
+    }
+
+    /// Returns true if the user has accepted all questions so far.
+    #[must_use]
+    pub fn is_accepted(&self) -> bool {
+        self.answers.values().all(|answer| answer["action"] == "accept")
     }
 
     /// Returns the wait before the next request. It is zero unless the server asked no question.

@@ -4,8 +4,8 @@ use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 
 use oa_mcp_data::client::HEADER_MISMATCH;
 use oa_mcp_data::{
-    Approval, CallReply, Hello, Ignored, Ignoring, Limits, Patience, Pins, Relisting, Restarts,
-    Round, RoundError, RoundLimits, Rounds, UnconfirmedTool,
+    Approval, CallReply, Hello, HostRequest, Ignored, Ignoring, Limits, Patience, Pins, Relisting,
+    Restarts, Round, RoundError, RoundLimits, Rounds, UnconfirmedTool,
 };
 use oa_redact::Secrets;
 use oa_tools::{Cancel, ToolContext};
@@ -247,8 +247,14 @@ impl Connection {
         let Limits { rounds, questions, state_bytes, .. } = self.server.limits;
         let mut rounds = Rounds::new(RoundLimits { rounds, questions, state_bytes });
         let mut timer = Timer::new(self.patience());
-        let (mut session, mut reply) =
-            self.exchange(method, &params, cx.as_ref(), &mut timer).await?;
+        let first = self.exchange(method, &params, cx.as_ref(), &mut timer).await;
+        let (mut session, mut reply) = match first {
+            Err(error) if cx.is_some() && error.pages().is_some() => {
+                self.visit(error, about).await?;
+                self.exchange(method, &params, cx.as_ref(), &mut timer).await?
+            }
+            first => first?,
+        };
         loop {
             let asked = match reply {
                 CallReply::Complete(result) => return Ok(result),
@@ -276,22 +282,63 @@ impl Connection {
         params: &mut Value,
     ) -> Result<(), Error> {
         while let Some(question) = round.next_question() {
-            let _permit =
-                self.questions.acquire().await.map_err(|_| crate::link::Link::closed())?;
-            let answered = session.link.host.answer_in_round(question, cx.clone()).await;
-            let (answer, warning) = answered.map_err(|refusal| {
-                let why = session.link.secrets.get().excerpt(&refusal.message, 300);
-                let why = format!("the server's request to a model was refused: {why}");
-                Error::new(ErrorKind::Refused, why)
-            })?;
-            if let Some(why) = warning {
-                let why = session.link.secrets.get().excerpt(&why, 300);
-                session.link.warn(format!("a question from the server was not answered: {why}"));
-            }
-            round.answer(answer);
+            round.answer(self.ask(session, question, cx).await?);
         }
         tokio::time::sleep(round.wait()).await;
         round.finish(params);
+        Ok(())
+    }
+
+    async fn ask(
+        &self,
+        session: &Session,
+        question: HostRequest,
+        cx: &ToolContext,
+    ) -> Result<Value, Error> {
+        let _permit = self.questions.acquire().await.map_err(|_| crate::link::Link::closed())?;
+        let answered = session.link.host.answer_in_round(question, cx.clone()).await;
+        let (answer, warning) = answered.map_err(|refusal| {
+            let why = session.link.secrets.get().excerpt(&refusal.message, 300);
+            let why = format!("the server's request to a model was refused: {why}");
+            Error::new(ErrorKind::Refused, why)
+        })?;
+        if let Some(why) = warning {
+            let why = session.link.secrets.get().excerpt(&why, 300);
+            session.link.warn(format!("a question from the server was not answered: {why}"));
+        }
+        Ok(answer)
+    }
+
+    /// Asks the user to visit the pages that a call requires, and waits until they were visited. If there is no callback or
+    /// a page is not accepted, returns the call's error.
+    async fn visit(&self, error: Error, cx: &ToolContext) -> Result<(), Error> {
+        let has_callback = self.server.offers.on_elicitation.is_some();
+        let Some(pages) = error.pages().filter(|_| has_callback) else { return Err(error) };
+        let session = match self.session().await {
+            // The stateless version has no such error: its servers ask with a result.
+            Ok(session) if !session.hello.is_stateless() => session,
+            _ => return Err(error),
+        };
+        let link = &session.link;
+        let Limits { questions, state_bytes, .. } = self.server.limits;
+        let mut rounds = Rounds::new(RoundLimits { rounds: 1, questions, state_bytes });
+        let mut round = match rounds.begin(pages.questions(), &link.host) {
+            Ok(round) => round,
+            Err(RoundError::Limit(why) | RoundError::Protocol(why)) => {
+                link.warn(format!("pages that a call requires were not shown: {why}"));
+                return Err(error);
+            }
+        };
+        while let Some(question) = round.next_question() {
+            round.answer(self.ask(&session, question, cx).await?);
+            if !round.is_accepted() {
+                return Err(error.with_note("this was not accepted"));
+            }
+        }
+        // The user has agreed, but may not have been there yet. Servers need not report the visit.
+        let mut visits = link.visits.subscribe();
+        let visited = visits.wait_for(|visits| pages.are_visited(visits));
+        let _ = timeout(self.server.call_timeout, visited).await;
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 use std::fmt;
 
+use oa_mcp_data::RequiredPages;
+
 /// The category of an error.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
@@ -38,14 +40,15 @@ struct Inner {
     status: Option<u16>,
     /// The server did not accept the request, so it may be sent again.
     is_untaken: bool,
+    /// The pages that the user has to visit before the request can be answered.
+    pages: Option<RequiredPages>,
 }
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self {
-            inner: Box::new(Inner { kind, message, code: None, status: None, is_untaken: false }),
-        }
+        let (code, status, is_untaken, pages) = (None, None, false, None);
+        Self { inner: Box::new(Inner { kind, message, code, status, is_untaken, pages }) }
     }
 
     pub(crate) fn config(message: impl Into<String>) -> Self {
@@ -86,6 +89,17 @@ impl Error {
         self
     }
 
+    pub(crate) fn with_pages(mut self, pages: Option<RequiredPages>) -> Self {
+        self.inner.pages = pages;
+        self
+    }
+
+    /// Adds to the message.
+    pub(crate) fn with_note(mut self, note: &str) -> Self {
+        self.inner.message = format!("{}; {note}", self.inner.message);
+        self
+    }
+
     /// Prefixes the message.
     pub(crate) fn of(mut self, place: impl fmt::Display) -> Self {
         self.inner.message = format!("{place}: {}", self.inner.message);
@@ -94,6 +108,10 @@ impl Error {
 
     pub(crate) fn is_untaken(&self) -> bool {
         self.inner.is_untaken
+    }
+
+    pub(crate) fn pages(&self) -> Option<&RequiredPages> {
+        self.inner.pages.as_ref()
     }
 
     /// Returns the category.

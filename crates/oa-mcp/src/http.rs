@@ -9,7 +9,7 @@ use http::header::{
 use http::{Method, Request, Response, StatusCode, Uri};
 use oa_contain::Contained;
 use oa_mcp_data::client::Mirrors;
-use oa_mcp_data::{AnswerError, Resumption, is_session_lost, take_result};
+use oa_mcp_data::{AnswerError, RequiredPages, Resumption, is_session_lost, take_result};
 use oa_sse::Parser;
 use oa_transport::{ApiKey, RequestBody, ResponseBody};
 use serde_json::Value;
@@ -450,7 +450,8 @@ impl Carrier {
         let has_code = body.pointer("/error/code").is_some_and(Value::is_number);
         let error = match take_result(&mut body, &secrets) {
             Err(AnswerError::Refused { code, message }) if has_code => {
-                Error::rejected(code, format!("{what}: {message}"))
+                let pages = RequiredPages::read(&body);
+                Error::rejected(code, format!("{what}: {message}")).with_pages(pages)
             }
             _ => self.not_understood(&what, &bytes).with_kind(ErrorKind::Rejected),
         };

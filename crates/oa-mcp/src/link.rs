@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oa_mcp_data::client::{Mirrors, add_meta};
 use oa_mcp_data::{
-    AnswerError, Hello, Host, HostRequest, Ignoring, Limits, read_integer, read_json, take_result,
+    AnswerError, Hello, Host, HostRequest, Ignoring, Limits, RequiredPages, Visits, read_integer,
+    read_json, take_result,
 };
 use oa_tools::{Cancel, ToolContext};
 use rmcp::model::{ClientRequest, EmptyResult, JsonRpcMessage, RequestId, ServerResult};
@@ -50,6 +51,8 @@ pub(crate) struct Link {
     pub(crate) changes: watch::Sender<u64>,
     /// The number of the server's questions that are waiting for an answer.
     pub(crate) asking: watch::Sender<usize>,
+    /// The visits of pages that the server has reported.
+    pub(crate) visits: watch::Sender<Visits>,
     /// No new requests may begin on this connection.
     is_retired: AtomicBool,
     /// Asks the transport to close the connection.
@@ -195,6 +198,7 @@ impl Link {
             forward,
             changes: watch::Sender::new(0),
             asking: watch::Sender::new(0),
+            visits: watch::Sender::default(),
             is_retired: AtomicBool::new(false),
             closing: Cancel::new(),
             ended: Cancel::new(),
@@ -419,9 +423,12 @@ impl Link {
     }
 
     fn response(&self, id: i64, message: &mut Value) {
+        let pages = RequiredPages::read(message);
         let answer = take_result(message, &self.secrets.get()).map_err(|error| match error {
             AnswerError::Malformed(why) => Error::protocol(why),
-            AnswerError::Refused { code, message } => Error::rejected(code, message),
+            AnswerError::Refused { code, message } => {
+                Error::rejected(code, message).with_pages(pages)
+            }
         });
         let mut state = self.lock();
         if let Some(call) = state.calls.remove(&id) {

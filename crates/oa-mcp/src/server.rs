@@ -330,6 +330,10 @@ impl McpServer {
     /// The callback's future is dropped if the call is interrupted or the server cancels the question. A call asks one
     /// question at a time.
     ///
+    /// If a server refuses a call until the user has visited pages (error -32042), the callback is asked about each page.
+    /// If it accepts all of them, the call waits until the server reports the visits, at most the
+    /// [`call_timeout`](Self::call_timeout), and is sent again, once.
+    ///
     /// Hooks and permission rules do not see the question unless you wrap the callback with `McpHost` of `oa-agents`.
     ///
     /// ```

@@ -272,3 +272,28 @@ async fn failed_sampling_does_not_end_the_turn() {
     assert!(told.starts_with("refused: ") && told.contains("no such model"), "{told}");
     assert_eq!(client.finish_reason(), Some(&FinishReason::Stop));
 }
+
+/// A page that a call requires is a question as any other: it is shown to the person only if rules and hooks allow it.
+#[tokio::test]
+async fn required_pages_need_permissions_and_hooks() {
+    let ask = async |hooks: Hooks, change: fn(AgentOptionsBuilder) -> AgentOptionsBuilder| {
+        let (host, shown) = (host(&painter(), hooks), Arc::new(Mutex::new(0)));
+        let count = Arc::clone(&shown);
+        let server = server().0.on_elicitation(host.elicitation(move |question, _| {
+            assert_eq!(question.message, "Sign in");
+            *count.lock().unwrap() += 1;
+            async { ElicitationAnswer::Accept(json!(null)) }
+        }));
+        let (client, _) = turn(server, "page", change).await;
+        let shown = *shown.lock().unwrap();
+        (result(&client), shown)
+    };
+    assert_eq!(ask(Hooks::new(), |it| it).await, ("visited".to_owned(), 1));
+    let blocks =
+        || Hooks::new().add_pre_tool_use(|_| async { Some(HookDecision::block("no pages today")) });
+    let denied = ask(Hooks::new(), |it| it.tool_rule(ToolRule::deny("s__elicitation"))).await;
+    for (told, shown) in [denied, ask(blocks(), |it| it).await] {
+        assert!(told.contains("https://example.org/sign-in; this was not accepted"), "{told}");
+        assert_eq!(shown, 0);
+    }
+}

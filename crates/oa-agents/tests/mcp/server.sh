@@ -1,7 +1,7 @@
 #!/bin/sh
 # A server of MCP for the tests, of one line a message. $1 is a file that gets a line for each cancellation. With $2, it
 # has no handshake, and asks in the place of a result.
-more=
+more= visited=
 number() { printf '%s' "$1" | sed -n 's/.*"id":\([0-9][0-9]*\).*/\1/p'; }
 result() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$1" "$2"; }
 text() { result "$1" '{"content":[{"type":"text","text":"'"$2"'"}]}'; }
@@ -44,6 +44,15 @@ while IFS= read -r line; do
     *'"error"'*) text "$id" "refused: $(printf '%s' "$answer" | sed -n 's/.*"message":"\([^"]*\)".*/\1/p')" ;;
     *) text "$id" "the person says $(printf '%s' "$answer" | sed -n 's/.*"color":"\([^"]*\)".*/\1/p')" ;;
     esac ;;
+  *'"method":"tools/call"'*'"page"'*)
+    page='{"mode":"url","elicitationId":"e","url":"https://example.org/sign-in","message":"Sign in"}'
+    if test -z "$visited"; then
+      printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32042,"message":"sign in","data":{"elicitations":[%s]}}}\n' "$id" "$page"
+      echo '{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"e"}}'
+    else
+      text "$id" "visited"
+    fi
+    visited=1 ;;
   *'"method":"tools/call"'*'"grow"'*)
     more=',{"name":"grown","inputSchema":{"type":"object"}}'
     echo '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'

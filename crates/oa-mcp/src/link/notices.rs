@@ -24,6 +24,10 @@ impl Link {
                 let taken_back = params.get("requestId").and_then(|id| self.forget(id));
                 taken_back.iter().for_each(Cancel::cancel);
             }
+            "notifications/elicitation/complete" => {
+                let page = params["elicitationId"].as_str().unwrap_or_default();
+                self.visits.send_modify(|visits| visits.report(page));
+            }
             // Changes before the subscription were not announced, so its acknowledgment counts as a change, too.
             "notifications/subscriptions/acknowledged" | "notifications/tools/list_changed" => {
                 self.changes.send_modify(|count| *count += 1);

@@ -1,11 +1,15 @@
 //! Requests to the client: each tool call sends one and returns the answer.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::{Lines, print, say};
+
+/// The number of calls that may require pages.
+static CALLS: AtomicUsize = AtomicUsize::new(0);
 
 pub(crate) fn is_one(what: &str) -> bool {
     what.starts_with("ask ")
@@ -56,6 +60,15 @@ pub(crate) fn run(what: &str, id: &Value, lines: &mut Lines) {
             let answer = answers(lines).find(|answer| answer["id"] == "q5").unwrap_or_default();
             say(id, &answer["error"].to_string());
         }
+        "ask for a page" => require(id, 1, 1),
+        "ask for a page and tell" => {
+            require(id, 1, 1);
+            let params = json!({ "elicitationId": "e0" });
+            print(&json!({ "jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": params }).to_string());
+        }
+        "ask for a page each time" => require(id, 1, usize::MAX),
+        "ask for two pages" => require(id, 2, 1),
+        "ask for many pages" => require(id, 9, 1),
         // Is silent, with questions in between.
         "ask slowly" => {
             for _ in 0..3 {
@@ -66,6 +79,18 @@ pub(crate) fn run(what: &str, id: &Value, lines: &mut Lines) {
         }
         _ => {}
     }
+}
+
+/// Refuses the first calls until pages were visited.
+fn require(id: &Value, pages: usize, calls: usize) {
+    let call = CALLS.fetch_add(1, Ordering::Relaxed) + 1;
+    if call > calls {
+        return say(id, &format!("call {call}"));
+    }
+    let page = |n| json!({ "mode": "url", "elicitationId": format!("e{n}"), "url": format!("https://example.org/{n}"), "message": "Sign in" });
+    let pages: Vec<_> = (0..pages).map(page).collect();
+    let error = json!({ "code": -32042, "message": format!("call {call} needs you"), "data": { "elicitations": pages } });
+    print(&json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string());
 }
 
 type Request = (&'static str, Value);

@@ -200,6 +200,117 @@ async fn questions_of_one_call_are_bounded() {
     connected.close().await;
 }
 
+/// The server is told nothing, and the call is sent again.
+#[tokio::test]
+async fn visited_page_lets_the_call_repeat() {
+    let server = scripted("plain").on_elicitation(|question, cx| async move {
+        assert_eq!((&*question.name, &*question.message), ("s__elicitation", "Sign in"));
+        assert_eq!(question.mode, ElicitationMode::Url { url: "https://example.org/0".to_owned() });
+        assert_eq!(cx.call_id(), "c");
+        ElicitationAnswer::Accept(Value::Null)
+    });
+    // Long before the timeout.
+    let reported = heard(server.clone(), "ask for a page and tell");
+    let reported = tokio::time::timeout(Duration::from_secs(30), reported).await;
+    assert_eq!(reported, Ok(json!("call 2")));
+    let server = server.call_timeout(Duration::from_millis(400));
+    assert_eq!(heard(server, "ask for a page").await, "call 2", "not every server reports a visit");
+}
+
+#[tokio::test]
+async fn pages_are_required_only_once() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    let server =
+        scripted("plain").call_timeout(Duration::from_millis(400)).on_elicitation(move |_, _| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            async { ElicitationAnswer::Accept(Value::Null) }
+        });
+    let connected = connect(server).await.unwrap();
+    let told = "call 2 needs you; the user has to visit first: https://example.org/0 (code -32042)";
+    assert_eq!(call(&connected, "ask for a page each time").await, Err(told.to_owned()));
+    assert_eq!(count.load(Ordering::Relaxed), 1);
+    // A program's own request asks nobody.
+    let params = json!({ "name": "do", "arguments": { "what": "ask for a page each time" } });
+    let error = connected.connection("s").unwrap().request("tools/call", params).await.unwrap_err();
+    assert!(error.to_string().starts_with("s: call 3 needs you"), "{error}");
+    assert_eq!((error.code(), count.load(Ordering::Relaxed)), (Some(-32042), 1));
+    connected.close().await;
+}
+
+/// The first page that is not accepted ends it, and the call is not repeated.
+#[tokio::test]
+async fn declined_page_fails_the_call() {
+    let pages = "https://example.org/0, https://example.org/1";
+    for answer in [
+        ElicitationAnswer::Decline,
+        ElicitationAnswer::Cancel,
+        ElicitationAnswer::Refuse("not now".to_owned()),
+    ] {
+        let count = Arc::new(AtomicUsize::new(0));
+        let (counted, given) = (Arc::clone(&count), answer.clone());
+        let server = scripted("plain").on_elicitation(move |_, _| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let given = given.clone();
+            async move { given }
+        });
+        let connected = connect(server).await.unwrap();
+        let told = format!(
+            "call 1 needs you; the user has to visit first: {pages}; this was not accepted (code -32042)"
+        );
+        assert_eq!(call(&connected, "ask for two pages").await, Err(told));
+        assert_eq!(count.load(Ordering::Relaxed), 1);
+        assert_eq!(call(&connected, "ask for two pages").await, Ok(json!("call 2")));
+        let warnings = connected.connection("s").unwrap().warnings();
+        let is_refused = matches!(answer, ElicitationAnswer::Refuse(_));
+        assert_eq!(warnings.len(), usize::from(is_refused), "{warnings:?}");
+        connected.close().await;
+    }
+}
+
+#[tokio::test]
+async fn pages_without_a_callback_fail_the_call() {
+    let connected = connect(scripted("plain")).await.unwrap();
+    let told = "call 1 needs you; the user has to visit first: https://example.org/0 (code -32042)";
+    assert_eq!(call(&connected, "ask for a page").await, Err(told.to_owned()));
+    assert_eq!(connected.connection("s").unwrap().warnings(), [""; 0]);
+    connected.close().await;
+    // More pages than questions that may be open.
+    let connected = connect(answered(ElicitationAnswer::Accept(Value::Null))).await.unwrap();
+    let told = call(&connected, "ask for many pages").await.unwrap_err();
+    assert!(told.starts_with("call 1 needs you") && !told.contains("accepted"), "{told}");
+    let why = "pages that a call requires were not shown: the server asked 9 questions at once, more than 4";
+    assert_eq!(connected.connection("s").unwrap().warnings(), [why]);
+    connected.close().await;
+}
+
+/// While the user is asked, and while the visit is awaited.
+#[tokio::test]
+async fn interrupt_ends_the_visit_of_a_page() {
+    let (server, mut seen) = hesitant("plain");
+    let (asked, mut accepted) = mpsc::unbounded_channel();
+    let agrees = scripted("plain").on_elicitation(move |_, _| {
+        let _ = asked.send(());
+        async { ElicitationAnswer::Accept(Value::Null) }
+    });
+    for (server, seen) in [(server, &mut seen), (agrees, &mut accepted)] {
+        let connected = connect(server).await.unwrap();
+        let cancel = Cancel::new();
+        let cx = ToolContext::new("c", "s__do").with_cancel(cancel.clone());
+        let calling = call_with(&connected, json!({ "what": "ask for a page" }), cx);
+        let interrupt = async {
+            seen.recv().await;
+            cancel.cancel();
+        };
+        let both = async { tokio::join!(calling, interrupt).0 };
+        let result = tokio::time::timeout(Duration::from_secs(30), both).await;
+        assert_eq!(result, Ok(Err("s: the call was interrupted".to_owned())));
+        // Its repetition would have been the second.
+        assert_eq!(call(&connected, "ask for a page").await, Ok(json!("call 2")));
+        connected.close().await;
+    }
+}
+
 /// The answers wait in memory until the server reads them, so it must not choose their size.
 #[tokio::test]
 async fn long_ids_are_not_echoed() {

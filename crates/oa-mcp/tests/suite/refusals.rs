@@ -3,13 +3,41 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use oa_mcp::ErrorKind;
+use oa_mcp::{ElicitationAnswer, ErrorKind};
 use oa_transport::ApiKey;
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::http::{Answer, connect, serve, status};
+use crate::http::{Answer, connect, event, events, serve, status};
 use crate::support::{CANARY, call};
+
+/// With an error status, too. The visit is reported on the stream of notifications.
+#[tokio::test]
+async fn required_page_over_http_is_visited() {
+    let calls = AtomicUsize::new(0);
+    let (server, _) = serve(move |asked| {
+        let notice = json!({ "jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": { "elicitationId": "e" } });
+        let page = json!({ "mode": "url", "elicitationId": "e", "url": "https://a.example", "message": "Sign in" });
+        let error = json!({ "code": -32042, "message": "sign in", "data": { "elicitations": [page] } });
+        let body = json!({ "jsonrpc": "2.0", "id": asked.body["id"], "error": error });
+        let body = body.to_string();
+        match asked.what() {
+            _ if asked.method == "GET" => Some(Answer::Silence(events(&event(&notice)))),
+            "" => None,
+            _ => match calls.fetch_add(1, Ordering::Relaxed) {
+                0 => Some(status("200 OK", "application/json", &body)),
+                2 => Some(status("403 Forbidden", "application/json", &body)),
+                _ => None,
+            },
+        }
+    })
+    .await;
+    let server = server.on_elicitation(|_, _| async { ElicitationAnswer::Accept(json!(null)) });
+    let connected = connect(server).await.unwrap();
+    assert_eq!(call(&connected, "first").await, Ok(json!("first")));
+    assert_eq!(call(&connected, "second").await, Ok(json!("second")));
+    connected.close().await;
+}
 
 /// Many servers in Python have another path than the one that is configured: with a slash at the end.
 #[tokio::test]
