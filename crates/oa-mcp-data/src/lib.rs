@@ -2,7 +2,7 @@
 //! connection.
 //!
 //! - Tools: [`ToolSelection`], [`tool_name`], [`Schema`], [`MirroredArguments`], [`Pins`] and their [`Approval`], and
-//!   their results ([`read_result`]).
+//!   their results ([`read_result`], [`OutputSchema`]).
 //! - Questions: [`Elicitation`], which checks answers against its form, and [`Sampling`]; [`Rounds`], if a server asks
 //!   instead of returning a result, and [`RequiredPages`], if it asks with an error.
 //! - [`Resource`]s and [`Prompt`]s, read page by page ([`Pages`]).
@@ -33,6 +33,7 @@ pub mod client;
 mod approval;
 mod mirrored;
 mod name;
+mod output;
 mod pins;
 mod repair;
 mod result;
@@ -87,6 +88,7 @@ pub use crate::message::{read_block, read_message};
 pub use crate::mirrored::MirroredArguments;
 pub use crate::name::{NameOwners, tool_name};
 pub use crate::notice::{read_level, read_log, read_progress};
+pub use crate::output::OutputSchema;
 pub use crate::pages::Pages;
 pub use crate::pins::{Pins, UnconfirmedTool, tool_hash};
 pub use crate::prompt::{FilledPrompt, Prompt, PromptArgument};

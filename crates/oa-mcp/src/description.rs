@@ -1,4 +1,4 @@
-use oa_mcp_data::{Limits, MirroredArguments, Schema, cut, tool_name};
+use oa_mcp_data::{Limits, MirroredArguments, OutputSchema, Schema, cut, tool_name};
 use serde_json::{Value, json};
 
 use crate::server::McpServer;
@@ -15,6 +15,7 @@ pub(crate) struct Description {
     pub(crate) description: String,
     pub(crate) offered: Value,
     pub(crate) checked: Value,
+    pub(crate) output: Option<OutputSchema>,
     /// The arguments that are repeated in headers.
     pub(crate) mirrored: MirroredArguments,
     pub(crate) category: &'static str,
@@ -73,6 +74,7 @@ impl Description {
             description: cut(description.unwrap_or_default(), description_bytes),
             offered: schema.offered,
             checked: schema.checked,
+            output: OutputSchema::read(tool, schema_bytes),
             mirrored: mirrored.unwrap_or_default(),
             category: if hints("readOnlyHint") { "read" } else { "mcp" },
             may_repeat: hints("idempotentHint"),
@@ -88,6 +90,7 @@ impl Description {
             description: format!("{description} of {}", server.name),
             offered: schema.clone(),
             checked: schema,
+            output: None,
             mirrored: MirroredArguments::default(),
             category: "mcp",
             may_repeat: true,

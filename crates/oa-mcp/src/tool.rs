@@ -1,7 +1,9 @@
 use std::sync::Arc;
 
 use oa_mcp_data::read_result;
-use oa_tools::{ArgumentError, Tool, ToolContext, ToolError, ToolFuture, check_arguments};
+use oa_tools::{
+    ArgumentError, LogLevel, Tool, ToolContext, ToolError, ToolFuture, check_arguments,
+};
 use serde_json::Value;
 
 use crate::connection::Connection;
@@ -50,7 +52,15 @@ impl Tool for McpTool {
                 Origin::Server => connection.call(&self.description.raw_name, input, &cx).await,
             };
             match called {
-                Ok(answer) => read_result(&answer, &cx, &connection.secrets()),
+                Ok(answer) => {
+                    let output = self.description.output.as_ref().filter(|_| cx.is_emitting());
+                    if let Some(problem) = output.and_then(|output| output.problem(&answer)) {
+                        let problem = connection.secrets().excerpt(&problem, 500);
+                        let what = "the structured content does not match the output schema";
+                        cx.emit_log_at(LogLevel::Warn, format_args!("{what}: {problem}"));
+                    }
+                    read_result(&answer, &cx, &connection.secrets())
+                }
                 Err(error) => {
                     let message = match (error.kind(), error.code()) {
                         (ErrorKind::Rejected, Some(-32602)) => format!("wrong arguments: {error}"),

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use oa_mcp::ErrorKind;
-use oa_tools::Tool as _;
+use oa_tools::{Emission, LogLevel, Tool as _};
 use serde_json::{Value, json};
 
 use crate::http::{Answer, Asked, connect, event, events, result, serve};
-use crate::support::{call, with_limits};
+use crate::support::{CANARY, call, call_with, listening, with_limits};
 
 /// Tools in place of the usual ones.
 fn tools(asked: &Asked, tools: &Value) -> Option<Answer> {
@@ -112,6 +112,50 @@ async fn answer_of_many_values_fails_its_call() {
     let why = "s: the message has more than 1000 values";
     assert_eq!(call(&connected, "many").await, Err(why.to_owned()));
     assert_eq!(call(&connected, "on").await, Ok(json!("on")));
+    connected.close().await;
+}
+
+/// Its call has run, so the result is kept, and what is wrong with it is told beside it.
+#[tokio::test]
+async fn mismatched_structured_content_is_logged() {
+    let of_sum = json!({ "type": "object", "properties": { "sum": { "type": "number" } }, "required": ["sum"] });
+    let all =
+        json!([{ "name": "do", "inputSchema": { "type": "object" }, "outputSchema": of_sum }]);
+    let (server, _) = serve(move |asked| {
+        let key = format!("query-{CANARY}");
+        let with = |text: &str, sum: Value| {
+            let content = json!([{ "type": "text", "text": text }]);
+            Some(result(asked, &json!({ "content": content, "structuredContent": { "sum": sum } })))
+        };
+        match asked.what() {
+            "right" => with("three", json!(3)),
+            "wrong" => with("three", json!(key)),
+            "same" => with(r#"{"sum":"3"}"#, json!("3")),
+            "failed" => Some(result(
+                asked,
+                &json!({ "content": [], "structuredContent": { "why": "full" }, "isError": true }),
+            )),
+            _ => tools(asked, &all),
+        }
+    })
+    .await;
+    let connected = connect(server).await.unwrap();
+    let what = "the structured content does not match the output schema";
+    let mismatch =
+        |found: &str| format!("{what}: `sum`: expected number, found string \"{found}\"");
+    for (case, returned, told) in [
+        ("right", Ok(json!("three")), None),
+        ("wrong", Ok(json!("three")), Some(mismatch("****"))),
+        ("same", Ok(json!({ "sum": "3" })), Some(mismatch("3"))),
+        ("missing", Ok(json!("missing")), Some(format!("{what}: it is missing"))),
+        ("failed", Err(r#"{"why":"full"}"#.to_owned()), None),
+    ] {
+        let (cx, seen) = listening();
+        assert_eq!(call_with(&connected, json!({ "what": case }), cx).await, returned, "{case}");
+        let log = |message| Emission::Log { level: LogLevel::Warn, message };
+        let told: Vec<_> = told.into_iter().map(log).collect();
+        assert_eq!(*seen.lock().unwrap(), told, "{case}");
+    }
     connected.close().await;
 }
 
