@@ -57,6 +57,7 @@ mod pattern;
 mod prompt;
 mod resource;
 
+mod challenge;
 mod clock;
 mod config;
 mod cut;
@@ -72,6 +73,7 @@ mod variables;
 
 pub use crate::answer::{AnswerError, is_session_lost, read_integer, take_result};
 pub use crate::approval::Approval;
+pub use crate::challenge::key_problem;
 pub use crate::clock::{CallClock, Expired, Patience};
 pub use crate::config::{ConfiguredServer, read_config};
 pub use crate::cut::cut;

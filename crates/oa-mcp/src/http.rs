@@ -9,7 +9,9 @@ use http::header::{
 use http::{Method, Request, Response, StatusCode, Uri};
 use oa_contain::Contained;
 use oa_mcp_data::client::Mirrors;
-use oa_mcp_data::{AnswerError, RequiredPages, Resumption, is_session_lost, take_result};
+use oa_mcp_data::{
+    AnswerError, RequiredPages, Resumption, is_session_lost, key_problem, take_result,
+};
 use oa_sse::Parser;
 use oa_transport::{ApiKey, RequestBody, ResponseBody};
 use serde_json::Value;
@@ -344,9 +346,8 @@ impl Carrier {
         else {
             return Ok(response);
         };
-        let challenge = response.headers().get(WWW_AUTHENTICATE);
-        let challenge =
-            challenge.and_then(|challenge| challenge.to_str().ok()).unwrap_or_default().to_owned();
+        // A list may be split over several headers.
+        let challenge = challenges(&response).collect::<Vec<_>>().join(", ");
         drop(response);
         // A key expires for all requests at once, and only the first of them asks for another.
         let asking = self.asking.lock().await;
@@ -360,6 +361,7 @@ impl Carrier {
 
     /// Asks the callback for a key, and keeps it.
     async fn another_key(&self, ask: Ask, challenge: String) -> Result<ApiKey, Error> {
+        let problem = key_problem([&*challenge], &self.link.secrets.get());
         // Also contains a panic before the callback returns its future.
         let asking = Contained::new(Box::pin(async move { (ask.0)(challenge).await }));
         let refused = |why: &str| Error::new(ErrorKind::Rejected, why).with_status(401);
@@ -367,7 +369,10 @@ impl Carrier {
             let why = panicked("on_unauthorized", &panic);
             refused(&self.link.secrets.get().excerpt(&why, EXCERPT))
         })?;
-        let key = key.ok_or_else(|| refused("the server requires a different key (status 401)"))?;
+        let key = key.ok_or_else(|| match problem {
+            Some(problem) => refused(&format!("the server requires a different key: {problem}")),
+            None => refused("the server requires a different key (status 401)"),
+        })?;
         self.link.secrets.add_key(key.expose());
         *self.key() = Some(key.clone());
         Ok(key)
@@ -444,6 +449,9 @@ impl Carrier {
         if let Some(Ok(place)) = place.map(HeaderValue::to_str) {
             what = format!("{what} and redirects to {}", secrets.excerpt(place, EXCERPT));
         }
+        if let Some(problem) = key_problem(challenges(&response), &secrets) {
+            what = format!("{what} ({problem})");
+        }
         let bytes = start_of(&mut response.into_body()).await;
         let mut body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         // Without a code, the error is not one of the protocol, but perhaps one of OAuth.
@@ -476,6 +484,11 @@ impl Carrier {
 #[expect(clippy::needless_pass_by_value, reason = "it is mapped over errors")]
 fn broken(error: oa_transport::Error) -> Error {
     Error::new(ErrorKind::Closed, format!("the response broke off: {error}"))
+}
+
+fn challenges(response: &Response<ResponseBody>) -> impl Iterator<Item = &str> {
+    let challenges = response.headers().get_all(WWW_AUTHENTICATE).iter();
+    challenges.filter_map(|challenge| challenge.to_str().ok())
 }
 
 fn is_of(response: &Response<ResponseBody>, wanted: &str) -> bool {

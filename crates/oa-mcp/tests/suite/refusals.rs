@@ -81,6 +81,57 @@ async fn errors_with_a_status_keep_their_code() {
     connected.close().await;
 }
 
+/// The client cannot ask for another key by itself, so it says which one it needs.
+#[tokio::test]
+async fn missing_scope_is_named() {
+    let (server, _) = serve(|asked| {
+        let (status, challenges) = match asked.what() {
+            "scope" => (
+                "403 Forbidden",
+                "www-authenticate: Basic realm=\"a\"\r\nwww-authenticate: Bearer error=\"insufficient_scope\", scope=\"files:write\", error_description=\"read only\"",
+            ),
+            "expired" => ("401 Unauthorized", "www-authenticate: Bearer error=\"invalid_token\""),
+            "realm" => ("401 Unauthorized", "www-authenticate: Bearer realm=\"tools\""),
+            _ => return None,
+        };
+        Some(Answer::Bytes(format!(
+            "HTTP/1.1 {status}\r\n{challenges}\r\ncontent-length: 4\r\nconnection: close\r\n\r\nbody"
+        )))
+    })
+    .await;
+    let connected = connect(server).await.unwrap();
+    let failed = async |what: &str| call(&connected, what).await.unwrap_err();
+    let why = "insufficient_scope: read only; the key needs the scope files:write";
+    let scope = format!("s: the server answered with status 403 Forbidden ({why}): body");
+    assert_eq!(failed("scope").await, scope);
+    let expired = "s: the server answered with status 401 Unauthorized (invalid_token): body";
+    assert_eq!(failed("expired").await, expired);
+    assert_eq!(failed("realm").await, "s: the server answered with status 401 Unauthorized: body");
+    connected.close().await;
+}
+
+/// Its callback reads all of them, and the error says what the server demanded if there is no such key.
+#[tokio::test]
+async fn callback_for_a_key_gets_all_challenges() {
+    let (server, _) = serve(|asked| {
+        let challenge = "www-authenticate: Basic realm=\"a\"\r\nwww-authenticate: Bearer error=\"invalid_token\", scope=\"files:read\"";
+        (asked.what() == "expired").then(|| {
+            Answer::Bytes(format!("HTTP/1.1 401 Unauthorized\r\n{challenge}\r\ncontent-length: 0\r\n\r\n"))
+        })
+    })
+    .await;
+    let server = server.on_unauthorized(|challenge| async move {
+        let all = r#"Basic realm="a", Bearer error="invalid_token", scope="files:read""#;
+        assert_eq!(challenge, all);
+        None
+    });
+    let connected = connect(server).await.unwrap();
+    let why = "invalid_token; the key needs the scope files:read";
+    let expected = format!("s: the server requires a different key: {why}");
+    assert_eq!(call(&connected, "expired").await, Err(expected));
+    connected.close().await;
+}
+
 /// As when a key expires while an agent runs its calls.
 #[tokio::test]
 async fn calls_refused_together_ask_for_one_key() {
