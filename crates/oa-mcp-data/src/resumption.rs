@@ -34,6 +34,14 @@ impl Resumption {
         Self { is_call, attempts: 0, seen: String::new() }
     }
 
+    /// Records that the server has ended a stream in order, after it had said when to come back. Since version 2025-11-25,
+    /// servers let clients poll in this way for a long call, so its attempts count anew. Its timeouts end it.
+    pub fn polled(&mut self) {
+        if self.is_call {
+            self.attempts = 0;
+        }
+    }
+
     /// Returns the wait before the next attempt; `None` after three without a new event. `last` is the id of the last
     /// event, `asked` the wait that the server asks for.
     pub fn pause(&mut self, last: &str, asked: Option<Duration>) -> Option<Duration> {
@@ -65,6 +73,19 @@ mod tests {
             assert_eq!(pause(true), Some(Duration::from_millis(of_call)));
             assert_eq!(pause(false), Some(Duration::from_millis(of_news)));
         }
+    }
+
+    #[test]
+    fn polls_of_a_call_are_no_failures() {
+        let attempts = |is_call| {
+            let mut resumption = Resumption::new(is_call);
+            let mut poll = || {
+                resumption.polled();
+                resumption.pause("e1", None)
+            };
+            (0..99).take_while(|_| poll().is_some()).count()
+        };
+        assert_eq!((attempts(true), attempts(false)), (99, 3));
     }
 
     #[test]

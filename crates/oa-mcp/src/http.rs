@@ -258,6 +258,9 @@ impl Carrier {
             if is_answered || parser.last_event_id().is_empty() || self.link.is_stateless() {
                 return end;
             }
+            if end.is_ok() && parser.retry().is_some() {
+                resumption.polled();
+            }
             let Some(pause) = resumption.pause(parser.last_event_id(), parser.retry()) else {
                 let why = "the answer's stream broke off, and again after it was resumed";
                 return Err(Error::new(ErrorKind::Closed, why));

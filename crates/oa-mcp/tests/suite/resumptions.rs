@@ -109,6 +109,31 @@ async fn closed_stream_is_resumed_for_the_answer() {
     connected.close().await;
 }
 
+/// A server may let a client come back again and again until a long call has its answer.
+#[tokio::test]
+async fn polls_go_on_without_new_events() {
+    let (open, polls) = (Arc::new(Mutex::new(Value::Null)), Arc::new(AtomicUsize::new(0)));
+    let count = Arc::clone(&polls);
+    let (server, _) = serve(move |asked| match (&*asked.method, asked.what()) {
+        ("POST", "long") => {
+            *open.lock().ok()? = asked.body["id"].clone();
+            Some(Answer::Bytes(events("id: e1\nretry: 5\ndata:\n\n")))
+        }
+        ("GET", _) if asked.header("last-event-id") == Some("e1") => {
+            Some(Answer::Bytes(match count.fetch_add(1, Ordering::Relaxed) {
+                0..9 => events(": not yet\n\n"),
+                _ => events(&event(&answer(&*open.lock().ok()?, "at last"))),
+            }))
+        }
+        _ => None,
+    })
+    .await;
+    let connected = connect(server).await.unwrap();
+    assert_eq!(call(&connected, "long").await, Ok(json!("at last")));
+    assert_eq!(polls.load(Ordering::Relaxed), 10);
+    connected.close().await;
+}
+
 /// A server that is unreachable for a moment is tried again. One that makes no progress, or refuses, fails the call.
 #[tokio::test]
 async fn resumption_stops_after_three_attempts() {
