@@ -23,7 +23,9 @@ pub fn read_result(
     let structured = result.get("structuredContent").filter(|value| !value.is_null());
     let content = match result.get("content") {
         Some(Value::Array(blocks)) => blocks.as_slice(),
-        None | Some(Value::Null) if structured.is_some() => &[],
+        // Servers in Go write an empty list as null, and some leave it out. A member with another name may be the
+        // content of a server that does not know the format, which must not be lost.
+        None | Some(Value::Null) if structured.is_some() || has_only_known(result) => &[],
         _ => {
             let excerpt = secrets.excerpt(&result.to_string(), EXCERPT);
             return Err(ToolError::new(format!("the answer is not a tool result: {excerpt}")));
@@ -47,6 +49,11 @@ pub fn read_result(
         Some(structured) if says_the_same(&text, structured) => Ok(structured.clone()),
         _ => Ok(text.into()),
     }
+}
+
+fn has_only_known(result: &Value) -> bool {
+    let known = ["_meta", "content", "isError", "resultType", "structuredContent"];
+    result.as_object().is_some_and(|members| members.keys().all(|name| known.contains(&&**name)))
 }
 
 fn says_the_same(text: &str, structured: &Value) -> bool {
@@ -148,6 +155,21 @@ mod tests {
     }
 
     #[test]
+    fn results_may_be_empty() {
+        for nothing in [
+            json!({}),
+            json!({ "content": [] }),
+            json!({ "content": null, "isError": false, "structuredContent": null }),
+            json!({ "_meta": {}, "resultType": "complete" }),
+        ] {
+            assert_eq!(check(&nothing), Ok(json!("")), "{nothing}");
+        }
+        for other in [json!(null), json!([]), json!({ "result": "text" }), json!({ "text": "a" })] {
+            assert!(check(&other).unwrap_err().contains(&other.to_string()), "{other}");
+        }
+    }
+
+    #[test]
     fn known_blocks_are_kept_beside_unknown_ones() {
         let result = json!({ "content": [
             { "type": "text", "text": "good" },
@@ -244,6 +266,10 @@ mod tests {
         assert_eq!(check(&failed), Err("no such file".to_owned()));
         assert_eq!(
             check(&json!({ "content": [], "isError": true })),
+            Err("the tool failed without a message".to_owned())
+        );
+        assert_eq!(
+            check(&json!({ "content": null, "isError": true })),
             Err("the tool failed without a message".to_owned())
         );
         assert!(check(&json!(5)).unwrap_err().contains("not a tool result: 5"));
