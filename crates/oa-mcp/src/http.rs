@@ -38,6 +38,7 @@ const EXCERPT: usize = 300;
 const LINGER: Duration = Duration::from_millis(250);
 /// The longest wait for the request that ends a session.
 const GOODBYE: Duration = Duration::from_secs(2);
+const UNRESUMED: &str = "the answer's stream broke off and cannot be resumed";
 const EVENTS: &str = "text/event-stream";
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -266,7 +267,8 @@ impl Carrier {
                 return Err(Error::new(ErrorKind::Closed, why));
             };
             tokio::time::sleep(pause).await;
-            end = self.resume(id, &mut parser).await?;
+            // The call was taken, which the error of the resumption alone would not show.
+            end = self.resume(id, &mut parser).await.map_err(|error| error.of(UNRESUMED))?;
         }
     }
 

@@ -169,15 +169,11 @@ async fn resumption_stops_after_three_attempts() {
         Err("s: the answer's stream broke off, and again after it was resumed".to_owned())
     );
     assert_eq!(tries.load(Ordering::Relaxed), 3);
-    assert_eq!(
-        call(&connected, "gone").await,
-        Err("s: the server answered with status 404 Not Found: no such event".to_owned())
-    );
-    assert_eq!(
-        call(&connected, "page").await,
-        Err("s: the rest of the answer is not an event stream (status 200 OK): <html>Log in"
-            .to_owned())
-    );
+    let unresumed = "s: the answer's stream broke off and cannot be resumed";
+    let gone = "the server answered with status 404 Not Found: no such event";
+    assert_eq!(call(&connected, "gone").await, Err(format!("{unresumed}: {gone}")));
+    let page = "the rest of the answer is not an event stream (status 200 OK): <html>Log in";
+    assert_eq!(call(&connected, "page").await, Err(format!("{unresumed}: {page}")));
     assert_eq!(tries.load(Ordering::Relaxed), 1);
     assert_eq!(call(&connected, "next").await, Ok(json!("next")));
     connected.close().await;
