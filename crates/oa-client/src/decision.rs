@@ -198,10 +198,7 @@ impl AgentConfig {
     /// Returns why a call must not run now, even if it was approved.
     pub(crate) fn denial(&self, call: &Call) -> Option<Denial> {
         let Call { block, input, .. } = call;
-        let tool = self.tools.get(&block.name)?;
-        if self.permissions.allow_everything() {
-            return None;
-        }
+        let tool = self.tools.get(&block.name).filter(|_| self.needs_permission(&block.name))?;
         denial(&self.permissions, Some(tool), &block.name, input)
     }
 }
@@ -270,9 +267,11 @@ impl CallGate {
             return self.decided(GateDecision::Allow);
         };
         let (input, history) = (self.prepared.input.clone(), self.history.clone());
+        let spec = self.tool.as_ref().and_then(|tool| contain(|| tool.spec()).ok());
         let request = PermissionRequest::new(&*self.name, input, &*self.id, history);
         // A tool whose category panics was denied before.
-        let request = request.with_category(category(self.tool.as_ref()).unwrap_or_default());
+        let category = category(self.tool.as_ref()).unwrap_or_default();
+        let request = request.with_tool(spec).with_category(category);
         let decision = match permissions.decide(request, sleep).await {
             Permission::Allow => GateDecision::Allow,
             Permission::AllowWith(input) => {

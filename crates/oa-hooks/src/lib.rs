@@ -73,7 +73,7 @@ mod rule;
 
 mod error;
 
-pub use oa_types::{History, Message, MessageRole, Outcome};
+pub use oa_types::{History, Message, MessageRole, Outcome, ToolSpec};
 
 pub use crate::decision::{
     AnswerDecision, Blockable, Change, ChangedResult, HookDecision, HookEvent, HookOutcome,

@@ -1,4 +1,4 @@
-use oa_types::History;
+use oa_types::{History, ToolSpec};
 use serde_json::Value;
 
 /// A decision about a call.
@@ -37,6 +37,9 @@ pub struct PermissionRequest {
     pub tool_use_id: String,
     /// The tool's category, such as `read`.
     pub category: Option<String>,
+    /// The tool as it is described to the model, if it is known. Servers can change their tools: an answer for later calls
+    /// must be forgotten when the description or the schema differs.
+    pub tool: Option<ToolSpec>,
     /// The conversation, ending with the assistant message that contains the call.
     pub history: History,
     /// The names of the sub-agents that led to the call, outermost first. Empty if the top-level agent makes the call.
@@ -57,6 +60,7 @@ impl PermissionRequest {
             tool_input,
             tool_use_id: tool_use_id.into(),
             category: None,
+            tool: None,
             history: history.into(),
             agents: Vec::new(),
         }
@@ -66,6 +70,13 @@ impl PermissionRequest {
     #[must_use]
     pub fn with_agents(mut self, agents: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.agents = agents.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the description of the tool.
+    #[must_use]
+    pub fn with_tool(mut self, tool: Option<ToolSpec>) -> Self {
+        self.tool = tool;
         self
     }
 

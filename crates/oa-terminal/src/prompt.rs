@@ -1,10 +1,10 @@
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, BufRead, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use oa_hooks::{Permission, PermissionRequest};
+use oa_hooks::{Permission, PermissionRequest, ToolSpec};
 use oa_redact::visible;
 use tokio::task::spawn_blocking;
 
@@ -38,18 +38,21 @@ use crate::answer::Answer;
 /// | line | effect |
 /// | --- | --- |
 /// | `y` | runs the call |
-/// | `a` | runs the call, and from then on every call of this tool by this agent without asking, whatever its arguments |
+/// | `a` | runs the call, and from then on every call of this tool by this agent without asking, whatever its arguments, until the tool changes |
 /// | `s` | shows the whole call and asks again; offered only if the call was cut |
 /// | `n`, with or without a reason | denies the call; the model reads the reason |
 /// | anything else, or the end of the input | denies the call |
+///
+/// A tool changes if the [request](PermissionRequest::tool) has another description or schema than the one that was
+/// answered with `a`, such as after an MCP server has replaced it. The question then says so.
 #[derive(Clone)]
 pub struct TerminalPrompt(Arc<Mutex<Terminal>>);
 
 struct Terminal {
     input: Box<dyn BufRead + Send>,
     output: Box<dyn Write + Send>,
-    /// The tools, each behind the names of its agents.
-    always: HashSet<Vec<String>>,
+    /// The tools, each behind the names of its agents, as they were described when all their calls were allowed.
+    always: HashMap<Vec<String>, Option<ToolSpec>>,
 }
 
 impl TerminalPrompt {
@@ -65,7 +68,7 @@ impl TerminalPrompt {
         Self(Arc::new(Mutex::new(Terminal {
             input: Box::new(input),
             output: Box::new(output),
-            always: HashSet::new(),
+            always: HashMap::new(),
         })))
     }
 
@@ -129,19 +132,21 @@ impl Terminal {
         if !is_awaited() {
             return Ok(Permission::Later);
         }
-        let PermissionRequest { tool_name, tool_input, agents, .. } = request;
+        let PermissionRequest { tool_name, tool_input, tool, agents, .. } = request;
         let mut path = agents.clone();
         path.push(tool_name.clone());
-        if self.always.contains(&path) {
-            return Ok(Permission::Allow);
-        }
+        let note = match self.always.get(&path) {
+            Some(allowed) if allowed == tool => return Ok(Permission::Allow),
+            Some(_) => CHANGED,
+            None => "",
+        };
         let call = format!("{}({tool_input})", path.join(" > "));
         // Escaped before it is cut, so that the limit counts what is shown.
         let call = visible(&call);
         let (mut shown, mut is_cut) = shortened(&call);
         loop {
             let words = if is_cut { WORDS_OF_CUT } else { WORDS };
-            write!(self.output, "{shown}{words}")?;
+            write!(self.output, "{note}{shown}{words}")?;
             self.output.flush()?;
             let mut line = String::new();
             // At the end of the input the line is empty, which denies the call. Nobody has ended the line of the question.
@@ -157,7 +162,7 @@ impl Terminal {
                 (Some(Answer::Always), _) => {
                     // The call of a late answer was decided without it.
                     if is_awaited() {
-                        self.always.insert(path);
+                        self.always.insert(path, tool.clone());
                     }
                     Permission::Allow
                 }
@@ -186,6 +191,8 @@ fn shortened(text: &str) -> (Cow<'_, str>, bool) {
     (format!("{head} {note} {tail}").into(), true)
 }
 
+/// The beginning of a question about a tool that was always allowed, and is another one now.
+const CHANGED: &str = "This tool has changed since you always allowed it: ";
 /// The end of a question.
 const WORDS: &str = "? [y]es, [n]o, [a]lways: ";
 /// The end of a question about a call that was cut.

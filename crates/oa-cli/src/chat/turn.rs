@@ -336,8 +336,9 @@ async fn decide(
             client.approve(&call.id)?;
             continue;
         };
+        let tool = client.options().tool(&call.name).map(|tool| tool.spec());
         let request = PermissionRequest::new(&*call.name, call.input, &*call.id, vec![]);
-        let permission = person.ask(request).await;
+        let permission = person.ask(request.with_tool(tool)).await;
         // Checked after the answer: stopping a turn answers the open question with an empty line, which the
         // prompt reads as a denial.
         if is_stopped.load(Ordering::Acquire) {

@@ -10,9 +10,10 @@ use crate::terminal::Terminal;
 
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/changing-server.sh");
 
-/// Writes the file with the server.
-fn with_server(home: &Home) {
-    let servers = json!({ "mcpServers": { "shelf": { "command": "/bin/sh", "args": [SERVER] } } });
+/// Writes the file with the server, which gets these arguments.
+fn with_server(home: &Home, arguments: &[&str]) {
+    let arguments = [&[SERVER], arguments].concat();
+    let servers = json!({ "mcpServers": { "shelf": { "command": "/bin/sh", "args": arguments } } });
     std::fs::write(home.path().join("servers.json"), servers.to_string())
         .expect("a file in a folder of ours");
 }
@@ -98,7 +99,7 @@ fn the_stand_in_has_tools() {
 #[test]
 fn changes_are_passed_on_to_clients() {
     let home = Home::new();
-    with_server(&home);
+    with_server(&home, &[]);
     let mut offering = Offering::start(&home, &["--mcp", "servers.json"]);
     let hello = offering.begin();
     assert_eq!(hello["capabilities"]["tools"]["listChanged"], true);
@@ -114,7 +115,7 @@ fn changes_are_passed_on_to_clients() {
 
 /// Starts a chat with the tools of the server.
 fn chat_with_server(home: &Home) -> Terminal {
-    with_server(home);
+    with_server(home, &[]);
     let chat = ["chat", "--stand-in", "--mode", "all", "--mcp", "servers.json"];
     let terminal = Terminal::start(home, &chat);
     terminal.wait_for_prompt();
@@ -172,4 +173,35 @@ fn running_chat_gets_changed_tools() {
         }
         assert!(began.elapsed().as_secs() < 60, "the list stays: {text}");
     }
+}
+
+/// The answer "always" is about the tool that the person knew, not about its name.
+#[test]
+fn a_changed_tool_needs_permission_again() {
+    let home = Home::new();
+    with_server(&home, &["description"]);
+    let chat = ["chat", "--stand-in", "--mode", "ask", "--mcp", "servers.json"];
+    let terminal = Terminal::start(&home, &chat);
+    terminal.wait_for_prompt();
+    terminal.type_keys("read p0\r");
+    terminal.wait_for(r#"shelf__read_file({"path":"p0"})? [y]es, [n]o, [a]lways:"#);
+    terminal.type_keys("a\r");
+    terminal.wait_for("The tool says: said by read_file");
+    terminal.wait_for_prompt();
+    // The list is read again after a moment of quiet; until then, the tool is the one that was allowed.
+    let began = std::time::Instant::now();
+    for number in 1.. {
+        terminal.type_keys(&format!("read p{number}\r"));
+        let call = format!("shelf__read_file({{\"path\":\"p{number}\"}})?");
+        let done = format!("✓ shelf__read_file(path: \"p{number}\")");
+        terminal.wait_until("the call", |text| text.contains(&call) || text.contains(&done));
+        if terminal.text().contains(&call) {
+            break;
+        }
+        terminal.wait_for_prompt();
+        assert!(began.elapsed().as_secs() < 60, "the list stays: {}", terminal.text());
+    }
+    terminal.wait_for("This tool has changed since you always allowed it:");
+    terminal.type_keys("n\r");
+    terminal.wait_for("The tool says: the user said no");
 }

@@ -119,6 +119,21 @@ async fn modes_decide_which_calls_are_asked_about() {
     assert_eq!(run(PermissionMode::Plan).await, Vec::<String>::new());
 }
 
+/// A program that remembers an answer can see that the tool is another one later.
+#[tokio::test]
+async fn requests_have_the_tool_that_would_run() {
+    let (server, log) = (reader_and_writer(), Log::default());
+    let asked = log.clone();
+    let options = options(&server, &log).can_use_tool(move |request| {
+        asked.note(json!([request.tool_name, request.tool]).to_string());
+        async { Permission::deny("no") }
+    });
+    let mut client = client(options);
+    talk(&mut client, "Go.").await;
+    let offered = |name| json!([name, client.options().tool(name).unwrap().spec()]).to_string();
+    assert_eq!(log.lines(), [offered("read_file"), offered("write_file")]);
+}
+
 #[tokio::test]
 async fn rules_match_tool_categories() {
     let (server, log) = (reader_and_writer(), Log::default());
