@@ -139,8 +139,8 @@ fn connected(settings: &Settings, server: &Server) -> Result<AgentOptionsBuilder
         builder = builder.provider(provider).prompt_progress(provider == Provider::LlamaCpp);
     }
     // A key is only sent to a server that was set, never to whatever listens on a default port.
-    let is_set = settings.text("base_url").is_some() || settings.text("provider").is_some();
-    if let Some(key) = settings.secret("api_key").filter(|_| is_set) {
+    let is_set = find::address(settings)?.is_some();
+    if let (true, Ok(Some(key))) = (is_set, settings.key_for(&server.base_url)) {
         builder = builder.api_key(key);
     }
     Ok(builder)

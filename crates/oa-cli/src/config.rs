@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use crate::args::{ConfigArgs, SettingArgs};
 use crate::environment;
 use crate::failure::{Failure, Result};
-use crate::output::write_line;
-use crate::places;
+use crate::output::{tell, write_line};
 use crate::settings::{Settings, reference};
+use crate::{find, places};
 
 /// The largest configuration file, in bytes.
 const LARGEST: u64 = 1024 * 1024;
@@ -29,7 +29,13 @@ pub(crate) fn run(args: &ConfigArgs) -> Result<()> {
         |path| format!("{}{}", path.display(), if path.exists() { "" } else { " (not found)" }),
     );
     let report = format!("configuration file: {path}\n\n{}", settings.report());
-    Ok(write_line(&open_agent::redact::printable(report.trim_end()))?)
+    write_line(&open_agent::redact::printable(report.trim_end()))?;
+    if let Ok(Some(base_url)) = find::address(&settings)
+        && let Err(why) = settings.key_for(base_url)
+    {
+        tell(&why);
+    }
+    Ok(())
 }
 
 /// Returns the path of the flag or the variable.

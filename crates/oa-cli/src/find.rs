@@ -7,6 +7,7 @@ use tokio::task::JoinSet;
 
 use crate::advice::{self, KEY, NOBODY, UNENCRYPTED};
 use crate::failure::{Failure, Result};
+use crate::output::tell;
 use crate::settings::Settings;
 
 /// A server that answers.
@@ -51,12 +52,22 @@ pub(crate) fn provider(settings: &Settings) -> Result<Option<Provider>> {
     Ok(settings.text("provider").map(str::parse).transpose()?)
 }
 
-/// Returns the server that is set, or all that answer at the addresses to try, in their order.
+/// Returns the address that is set.
+pub(crate) fn address(settings: &Settings) -> Result<Option<&str>> {
+    let provider = provider(settings)?;
+    Ok(settings.text("base_url").or_else(|| provider?.base_url()))
+}
+
+/// Returns the server that is set, or all that answer at the addresses to try, in their order. Tells the user if the API
+/// key is not for the server that is set.
 pub(crate) async fn servers(settings: &Settings) -> Result<Vec<Server>> {
     let provider = provider(settings)?;
-    let set = settings.text("base_url").or_else(|| provider?.base_url());
-    if let Some(base_url) = set {
-        let models = look(settings, base_url.to_owned(), NAMED).await.map_err(|error| {
+    if let Some(base_url) = address(settings)? {
+        let key = settings.key_for(base_url).unwrap_or_else(|why| {
+            tell(&why);
+            None
+        });
+        let models = look(base_url.to_owned(), key, NAMED).await.map_err(|error| {
             let (kind, wants_key) = (error.kind(), wants_key(&error));
             let is_lasting = !error.is_retryable();
             let failure = Failure::from(error);
@@ -78,7 +89,7 @@ pub(crate) async fn servers(settings: &Settings) -> Result<Vec<Server>> {
     for (place, (provider, base_url)) in places.iter().cloned().enumerate() {
         looks.spawn(async move {
             // No key: it is only for an address that was set.
-            match look(&Settings::default(), base_url.clone(), LOOK).await {
+            match look(base_url.clone(), None, LOOK).await {
                 Ok(models) => Ok((place, Server { base_url, provider, models })),
                 Err(error) => Err(wants_key(&error).then_some((place, base_url))),
             }
@@ -137,12 +148,12 @@ fn places(settings: &Settings) -> Result<Vec<(Option<Provider>, String)>> {
 }
 
 async fn look(
-    settings: &Settings,
     base_url: String,
+    key: Option<&str>,
     limit: Duration,
 ) -> open_agent::Result<Vec<String>> {
     let mut builder = AgentOptions::builder().base_url(base_url).model("any");
-    if let Some(key) = settings.secret("api_key") {
+    if let Some(key) = key {
         builder = builder.api_key(key);
     }
     let options = builder.connect_timeout(limit).first_token_timeout(limit).build()?;

@@ -9,12 +9,18 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use open_agent::Provider;
+use open_agent::types::BaseUrl;
+
 pub use self::error::SettingsError;
 pub use self::setting::{Kind, SETTINGS, Setting, Value};
 
 /// The settings in effect, each with its source.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Settings(BTreeMap<&'static str, Entry>);
+pub struct Settings(
+    /// The values from each place that has the setting. The last takes precedence.
+    BTreeMap<&'static str, Vec<Entry>>,
+);
 
 #[derive(Clone, Eq, PartialEq)]
 struct Entry {
@@ -55,7 +61,7 @@ impl Settings {
         if let Some((path, text)) = file {
             for (setting, value, line) in file::read(path, text)? {
                 let source = Source::File { path: path.to_owned(), line };
-                merged.0.insert(setting.key, Entry { value, source });
+                merged.add(setting, value, source);
             }
         }
         for setting in SETTINGS {
@@ -64,8 +70,7 @@ impl Settings {
             let value = setting.parse(&[told.trim().to_owned()]).map_err(|why| {
                 SettingsError::new(format!("the variable {}: {why}", setting.variable))
             })?;
-            let source = Source::Environment(setting.variable);
-            merged.0.insert(setting.key, Entry { value, source });
+            merged.add(setting, value, Source::Environment(setting.variable));
         }
         for (key, told) in flags {
             let Some((setting, flag)) = setting::find(key).and_then(|s| Some((s, s.flag?))) else {
@@ -74,21 +79,29 @@ impl Settings {
             let value = setting
                 .parse(told)
                 .map_err(|why| SettingsError::new(format!("the flag --{flag}: {why}")))?;
-            merged.0.insert(setting.key, Entry { value, source: Source::Flag(flag) });
+            merged.add(setting, value, Source::Flag(flag));
         }
         Ok(merged)
+    }
+
+    fn add(&mut self, setting: &Setting, value: Value, source: Source) {
+        self.0.entry(setting.key).or_default().push(Entry { value, source });
+    }
+
+    fn entry(&self, key: &str) -> Option<&Entry> {
+        self.0.get(key)?.last()
     }
 
     /// Returns the source of a setting; `None` if it has its default.
     #[must_use]
     pub fn source(&self, key: &str) -> Option<&Source> {
-        self.0.get(key).map(|entry| &entry.source)
+        self.entry(key).map(|entry| &entry.source)
     }
 
     /// Returns the value of a setting, if it is set.
     #[must_use]
     pub fn value(&self, key: &str) -> Option<&Value> {
-        self.0.get(key).map(|entry| &entry.value)
+        self.entry(key).map(|entry| &entry.value)
     }
 
     /// Returns a setting that is text, a choice or a path.
@@ -101,6 +114,45 @@ impl Settings {
     #[must_use]
     pub(crate) fn secret(&self, key: &str) -> Option<&str> {
         if let Value::Secret(secret) = self.value(key)? { Some(secret) } else { None }
+    }
+
+    /// Returns the API key for a server, if it is for this one.
+    ///
+    /// A key is for the server that is set where the key is, or else in a place with less precedence: a flag for another
+    /// server does not redirect the key. A key without a server is for any that is set.
+    ///
+    /// # Errors
+    ///
+    /// If the key is for another server: says so, without the key.
+    pub(crate) fn key_for(&self, base_url: &str) -> Result<Option<&str>, String> {
+        let (Some(key), Some(source)) = (self.secret("api_key"), self.source("api_key")) else {
+            return Ok(None);
+        };
+        let Some(owner) = self.server_up_to(source) else { return Ok(Some(key)) };
+        let (owner, asked) = (origin(&owner), origin(base_url));
+        if owner.is_some() && owner == asked {
+            return Ok(Some(key));
+        }
+        let name = |origin: Option<String>| origin.unwrap_or_else(|| "another server".to_owned());
+        let (owner, asked) = (name(owner), name(asked));
+        Err(format!(
+            "the API key ({source}) is for {owner} and is not sent to {asked}: to send one there, set both OPEN_AGENT_BASE_URL and OPEN_AGENT_API_KEY"
+        ))
+    }
+
+    /// Returns the address that is set if places with more precedence than `source` are left out; that of a provider that
+    /// does not exist is not valid.
+    fn server_up_to(&self, source: &Source) -> Option<String> {
+        let text = |key: &str| {
+            let mut entries = self.0.get(key)?.iter().rev();
+            let entry = entries.find(|entry| entry.source.precedence() <= source.precedence())?;
+            if let Value::Text(text) = &entry.value { Some(text.clone()) } else { None }
+        };
+        let of_provider = |name: String| match name.parse::<Provider>() {
+            Ok(provider) => provider.base_url().map(str::to_owned),
+            Err(_) => Some(name),
+        };
+        text("base_url").or_else(|| text("provider").and_then(of_provider))
     }
 
     /// Returns a setting that is a whole number.
@@ -136,7 +188,7 @@ impl Settings {
     pub fn report(&self) -> String {
         let mut report = String::new();
         for setting in SETTINGS {
-            let (value, source) = match self.0.get(setting.key) {
+            let (value, source) = match self.entry(setting.key) {
                 Some(Entry { value, source }) => (setting.shown(value), format!("  [{source}]")),
                 None => (format!("({})", setting.default), String::new()),
             };
@@ -144,6 +196,31 @@ impl Settings {
         }
         report
     }
+}
+
+impl Source {
+    fn precedence(&self) -> u8 {
+        match self {
+            Self::File { .. } => 0,
+            Self::Environment(_) => 1,
+            Self::Flag(_) => 2,
+        }
+    }
+}
+
+/// Returns the scheme, host and port of a server; `None` if the address is invalid.
+fn origin(base_url: &str) -> Option<String> {
+    let url = BaseUrl::new(base_url).ok()?.as_str().to_ascii_lowercase();
+    let (scheme, rest) = url.split_once("://")?;
+    let authority = rest.split('/').next().unwrap_or_default();
+    let default = if scheme == "https" { 443 } else { 80 };
+    // The colons of an IPv6 address are within brackets.
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, port.parse::<u16>().ok()?),
+        _ => (authority, default),
+    };
+    let port = if port == default { String::new() } else { format!(":{port}") };
+    Some(format!("{scheme}://{host}{port}"))
 }
 
 /// Masks the values of secrets.

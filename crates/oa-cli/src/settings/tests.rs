@@ -57,6 +57,53 @@ fn secrets_in_addresses_are_masked() {
     assert!(shown("http://gpu/v1", "vLLM=http://b/v1").contains("vLLM=http://b/v1  [c, line 2]"));
 }
 
+/// Where a key and a server are set, and which servers get the key.
+#[test]
+fn a_key_is_for_the_server_of_its_place() {
+    const KEY: &str = "sk-canary-0123456789";
+    let check = |file: &str, variables: &[(&str, &str)], asked: &str| {
+        let file = file.replace("KEY", KEY);
+        let found = |name: &str| variables.iter().find(|(known, _)| *known == name);
+        let environment = |name: &str| found(name).map(|(_, value)| (*value).to_owned());
+        let file = Some((Path::new("c"), &*file));
+        let settings = Settings::merge(&[], environment, file).unwrap();
+        let told = settings.key_for(asked).map(|key| key == Some(KEY));
+        assert!(!told.as_ref().is_err_and(|why| why.contains(KEY) || why.contains('\n')));
+        told
+    };
+    let both = "base_url = 'https://host/v1'\napi_key = 'KEY'";
+    for same in ["https://host/v1", "https://HOST:443/other", "HTTPS://host"] {
+        assert_eq!(check(both, &[], same), Ok(true), "{same}");
+    }
+    for other in ["http://host/v1", "https://host:8443/v1", "https://host.evil/v1", "https://ahost"]
+    {
+        assert!(check(both, &[], other).is_err(), "{other}");
+        assert!(check(both, &[("OPEN_AGENT_BASE_URL", other)], other).is_err(), "{other}");
+    }
+    let why = check(both, &[], "http://gpu:80/v1").unwrap_err();
+    let told = "the API key (c, line 2) is for https://host and is not sent to http://gpu: to send one there, set both OPEN_AGENT_BASE_URL and OPEN_AGENT_API_KEY";
+    assert_eq!(why, told);
+
+    let v6 = "base_url = 'http://[::1]:8000/v1'\napi_key = 'KEY'";
+    assert_eq!(check(v6, &[], "http://[::1]:8000"), Ok(true));
+    assert!(check(v6, &[], "http://[::1]").is_err());
+    // The address of a provider, unless it has none.
+    let provider = "provider = 'OpenRouter'\napi_key = 'KEY'";
+    assert_eq!(check(provider, &[], "https://openrouter.ai/api/v1"), Ok(true));
+    assert!(check(provider, &[], "https://host/v1").is_err());
+    assert!(check("provider = 'opnrouter'\napi_key = 'KEY'", &[], "https://host/v1").is_err());
+    assert_eq!(check("provider = 'Azure OpenAI'\napi_key = 'KEY'", &[], "https://host"), Ok(true));
+    // A variable takes the key along, a server does not.
+    let key = ("OPEN_AGENT_API_KEY", KEY);
+    assert_eq!(check("", &[key], "https://host/v1"), Ok(true));
+    assert_eq!(check("api_key = 'KEY'", &[], "https://host/v1"), Ok(true));
+    assert_eq!(check("base_url = 'https://host/v1'", &[key], "https://host"), Ok(true));
+    assert!(check("base_url = 'https://host/v1'", &[key], "https://other").is_err());
+    let pair = [key, ("OPEN_AGENT_BASE_URL", "https://other/v1")];
+    assert_eq!(check(both, &pair, "https://other/v1"), Ok(true));
+    assert_eq!(check("base_url = 'https://host/v1'", &[], "https://other"), Ok(false));
+}
+
 #[test]
 fn every_value_is_read_from_each_place() {
     let file = "model='m'\nbase_url='u'\ntemperature=1\nmax_tokens=1_000\nthinking='low'\ntools=['files:a','files:b']\nstand_in=true";

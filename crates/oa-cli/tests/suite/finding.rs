@@ -104,6 +104,49 @@ fn server_with_a_key_has_its_own_advice() {
     assert!(tried.ends_with(&format!("\nUse --base-url {url}. {advice}")), "{tried}");
 }
 
+/// A flag or a variable for another server does not take the key there.
+#[test]
+fn a_key_stays_with_its_server() {
+    let (home, own, other) = (Home::new(), Server::start(echo()), Server::start(echo()));
+    let key = "sk-canary-0123456789";
+    let file = format!("base_url = '{}'\napi_key = '{key}'\n", own.url());
+    std::fs::write(home.path().join("own.toml"), file).unwrap();
+    let (url, config) = (other.url(), ("OPEN_AGENT_CONFIG", "own.toml"));
+    let by_variable = [config, ("OPEN_AGENT_BASE_URL", &*url)];
+    for command in ["chat", "models", "doctor", "config"] {
+        let by_flag = [command, "--base-url", &url];
+        for (arguments, variables) in [(&by_flag[..], &[config][..]), (&[command], &by_variable)] {
+            let output = home.run_with(arguments, "Hello", variables);
+            let told = text(&output.stderr);
+            let note = "the API key (own.toml, line 2) is for http://127.0.0.1:";
+            assert!(told.starts_with(note) && told.matches(note).count() == 1, "{told}");
+            assert!(!format!("{told}{}", text(&output.stdout)).contains(key));
+        }
+    }
+    assert!(other.server.requests().len() > 6);
+    for request in other.server.requests() {
+        assert!(!request.headers().contains_key("authorization"));
+    }
+    let output = home.run_with(&["chat"], "Hello", &[config]);
+    assert_eq!(text(&output.stderr), "");
+    for request in own.server.requests() {
+        assert_eq!(request.headers()["authorization"], format!("Bearer {key}"));
+    }
+}
+
+/// A provider without an address does not make an address that was found one that was set.
+#[test]
+fn a_key_is_not_sent_to_found_servers() {
+    let (home, found) = (Home::new(), Server::start(echo()));
+    let variables = [("OPEN_AGENT_API_KEY", "sk-canary-0123456789")];
+    let arguments = ["chat", "--provider", "azure openai", "--servers", &found.url()];
+    let output = home.run_with(&arguments, "Hello", &variables);
+    assert_eq!(text(&output.stdout), "You said Hello\n", "{output:?}");
+    for request in found.server.requests() {
+        assert!(!request.headers().contains_key("authorization"));
+    }
+}
+
 #[test]
 fn invalid_addresses_are_usage_errors() {
     let home = Home::new();
