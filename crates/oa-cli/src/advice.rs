@@ -6,6 +6,10 @@ use open_agent::Provider;
 pub(crate) const NOBODY: &str =
     "No server listens there: it is not running, or the address is wrong.";
 
+/// Advice for a server that accepts connections, but does not answer yet.
+pub(crate) const LATER: &str =
+    "A server listens there. If it is loading a model, try again when it is ready.";
+
 /// Advice for a server that answers, but not with TLS.
 pub(crate) const UNENCRYPTED: &str =
     "A server listens there. If it is a local one, its address begins with http://.";
@@ -16,6 +20,10 @@ pub(crate) const GONE: &str = "Check that the server is running. Up restores you
 /// Advice for a server that refuses requests without its key.
 pub(crate) const KEY: &str =
     "Set its key: OPEN_AGENT_API_KEY, or `api_key` in the configuration file.";
+
+/// Advice for something that was found and refuses requests: a model server that requires a key, or another program.
+pub(crate) const FORBIDDEN: &str =
+    "If this is a model server, set its address and its key: --base-url and OPEN_AGENT_API_KEY.";
 
 const ELSEWHERE: &str = "\
 For a server elsewhere: --base-url http://HOST:PORT/v1. To try everything without a server: --stand-in.";

@@ -1,11 +1,13 @@
 //! Servers on this machine.
 
+use std::pin::pin;
 use std::time::Duration;
 
-use open_agent::{AgentOptions, ErrorKind, Provider, list_models};
+use open_agent::{AgentOptions, Error, ErrorKind, Provider, TimeoutKind, list_models};
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 
-use crate::advice::{self, KEY, NOBODY, UNENCRYPTED};
+use crate::advice::{self, FORBIDDEN, KEY, LATER, NOBODY, UNENCRYPTED};
 use crate::failure::{Failure, Result};
 use crate::output::tell;
 use crate::settings::Settings;
@@ -19,10 +21,11 @@ pub(crate) struct Server {
     pub(crate) models: Vec<String>,
 }
 
-/// The time within which a server that is searched for must list its models.
+/// The time within which a server that is searched for must accept a connection. Once it is over, the servers that have
+/// listed their models are used. If there are none, the first that does is.
 const LOOK: Duration = Duration::from_millis(700);
-/// The time within which a server that was set must list its models.
-const NAMED: Duration = Duration::from_secs(10);
+/// The time within which a server must list its models: one that is loading a model may be slow.
+const ANSWER: Duration = Duration::from_secs(10);
 
 impl Server {
     /// Returns the model to use: the one that is set, or the first that can chat.
@@ -62,28 +65,39 @@ pub(crate) fn address(settings: &Settings) -> Result<Option<&str>> {
 /// key is not for the server that is set.
 pub(crate) async fn servers(settings: &Settings) -> Result<Vec<Server>> {
     let provider = provider(settings)?;
-    if let Some(base_url) = address(settings)? {
-        let key = settings.key_for(base_url).unwrap_or_else(|why| {
-            tell(&why);
-            None
-        });
-        let models = look(base_url.to_owned(), key, NAMED).await.map_err(|error| {
-            let (kind, wants_key) = (error.kind(), wants_key(&error));
-            let is_lasting = !error.is_retryable();
-            let failure = Failure::from(error);
-            match kind {
-                _ if wants_key => failure.at(base_url).advise(KEY),
-                ErrorKind::Config | ErrorKind::InvalidInput => failure,
-                // Somebody listens there, with whom TLS failed.
-                ErrorKind::Connect if is_lasting => failure.at(base_url).advise(UNENCRYPTED),
-                ErrorKind::Connect => {
-                    failure.at(base_url).advise(NOBODY).advise(&advice::no_server(provider))
-                }
-                _ => failure.at(base_url).advise("Is this the address of a model server?"),
-            }
-        })?;
-        return Ok(vec![Server { base_url: base_url.to_owned(), provider, models }]);
+    let Some(base_url) = address(settings)? else { return search(settings, provider).await };
+    let key = settings.key_for(base_url).unwrap_or_else(|why| {
+        tell(&why);
+        None
+    });
+    let models = look(base_url.to_owned(), key, ANSWER).await;
+    let models = models.map_err(|error| explained(error, base_url, provider))?;
+    Ok(vec![Server { base_url: base_url.to_owned(), provider, models }])
+}
+
+/// Returns the failure of a server that is set, with advice.
+fn explained(error: Error, base_url: &str, provider: Option<Provider>) -> Failure {
+    let is_lasting = !error.is_retryable();
+    let (kind, wants_key, is_busy) = (error.kind(), wants_key(&error), is_busy(&error));
+    let is_unreachable =
+        kind == ErrorKind::Connect || error.timeout() == Some(TimeoutKind::Connect);
+    let failure = Failure::from(error);
+    if matches!(kind, ErrorKind::Config | ErrorKind::InvalidInput) && !wants_key {
+        return failure;
     }
+    let failure = failure.at(base_url);
+    match () {
+        () if wants_key => failure.advise(KEY),
+        () if is_busy => failure.advise(LATER),
+        // Somebody listens there, with whom TLS failed.
+        () if is_unreachable && is_lasting => failure.advise(UNENCRYPTED),
+        () if is_unreachable => failure.advise(NOBODY).advise(&advice::no_server(provider)),
+        () => failure.advise("Is this the address of a model server?"),
+    }
+}
+
+/// Returns all servers that answer at the addresses to try, in their order.
+async fn search(settings: &Settings, provider: Option<Provider>) -> Result<Vec<Server>> {
     let places = places(settings)?;
     let mut looks = JoinSet::new();
     for (place, (provider, base_url)) in places.iter().cloned().enumerate() {
@@ -91,34 +105,60 @@ pub(crate) async fn servers(settings: &Settings) -> Result<Vec<Server>> {
             // No key: it is only for an address that was set.
             match look(base_url.clone(), None, LOOK).await {
                 Ok(models) => Ok((place, Server { base_url, provider, models })),
-                Err(error) => Err(wants_key(&error).then_some((place, base_url))),
+                Err(error) => Err((place, base_url, error)),
             }
         });
     }
-    let (mut found, mut locked) = (Vec::new(), Vec::new());
-    for look in looks.join_all().await {
-        match look {
-            Ok(server) => found.push(server),
-            Err(server) => locked.extend(server),
+    let (mut found, mut failed) = (Vec::new(), Vec::new());
+    let mut is_over = pin!(sleep(LOOK));
+    loop {
+        tokio::select! {
+            biased;
+            look = looks.join_next() => match look {
+                Some(Ok(Ok(server))) => found.push(server),
+                Some(Ok(Err(failure))) => failed.push(failure),
+                Some(Err(_)) => {}
+                None => break,
+            },
+            () = &mut is_over, if !found.is_empty() => break,
         }
     }
     found.sort_by_key(|(place, _)| *place);
-    if let (true, Some((_, base_url))) = (found.is_empty(), locked.into_iter().min()) {
+    failed.sort_by_key(|(place, ..)| *place);
+    if !found.is_empty() {
+        return Ok(found.into_iter().map(|(_, server)| server).collect());
+    }
+    // Not 403: that is what AirPlay on a Mac answers at port 5000.
+    let is_locked = |error: &Error| error.status() == Some(401);
+    if let Some((_, base_url, _)) = failed.iter().find(|(.., error)| is_locked(error)) {
         let why = "the server requires an API key, which is sent only to an address that you set";
         let set = format!("Use --base-url {base_url}. {KEY}");
         return Err(Failure::new(why).at(base_url).advise(&set));
     }
-    if found.is_empty() {
-        let asked: Vec<_> = places.iter().map(|(_, url)| &**url).collect();
-        let why = format!("no model server answers at {}", asked.join(", "));
-        return Err(Failure::new(why).advise(&advice::no_server(provider)));
+    let asked: Vec<_> = places.iter().map(|(_, url)| &**url).collect();
+    let mut failure = Failure::new(format!("no model server answers at {}", asked.join(", ")));
+    for (_, base_url, error) in failed {
+        let advice = match () {
+            () if is_busy(&error) => LATER,
+            () if wants_key(&error) => FORBIDDEN,
+            () => continue,
+        };
+        failure = failure.advise(&format!("{}. {advice}", Failure::from(error).at(base_url)));
     }
-    Ok(found.into_iter().map(|(_, server)| server).collect())
+    Err(failure.advise(&advice::no_server(provider)))
 }
 
 /// Returns true if a server refuses requests without its key.
-fn wants_key(error: &open_agent::Error) -> bool {
+fn wants_key(error: &Error) -> bool {
     matches!(error.status(), Some(401 | 403))
+}
+
+/// Returns true if somebody listens there, and may answer later.
+fn is_busy(error: &Error) -> bool {
+    match error.timeout() {
+        Some(kind) => kind != TimeoutKind::Connect,
+        None => error.kind() == ErrorKind::Api && error.is_retryable(),
+    }
 }
 
 /// Returns the addresses to try, with the kind of server if it is known.
@@ -147,15 +187,16 @@ fn places(settings: &Settings) -> Result<Vec<(Option<Provider>, String)>> {
         .collect()
 }
 
+/// Lists the models of a server, to which a connection must be made within a limit.
 async fn look(
     base_url: String,
     key: Option<&str>,
-    limit: Duration,
+    connect: Duration,
 ) -> open_agent::Result<Vec<String>> {
     let mut builder = AgentOptions::builder().base_url(base_url).model("any");
     if let Some(key) = key {
         builder = builder.api_key(key);
     }
-    let options = builder.connect_timeout(limit).first_token_timeout(limit).build()?;
+    let options = builder.connect_timeout(connect).first_token_timeout(ANSWER).build()?;
     list_models(&options).await
 }

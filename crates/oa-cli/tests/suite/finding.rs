@@ -3,8 +3,10 @@
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread;
+use std::time::Duration;
 
 use oa_testkit::{Reply, Script};
+use serde_json::json;
 
 use crate::program::{Home, text};
 use crate::server::{Server, echo};
@@ -145,6 +147,51 @@ fn a_key_is_not_sent_to_found_servers() {
     for request in found.server.requests() {
         assert!(!request.headers().contains_key("authorization"));
     }
+}
+
+/// A server that is loading a model is one that answers later, not none.
+#[test]
+fn a_slow_server_is_found() {
+    let home = Home::new();
+    let models = Reply::json(200, json!({"data": [{"id": "tiny"}]}));
+    let models = models.delay_head(Duration::from_millis(1_200));
+    let script = Script::new().get("/v1/models", models).otherwise(Reply::text("Here I am"));
+    let slow = Server::start(script);
+    let arguments = ["chat", "--servers", &nobody(), "--servers", &slow.url(), "Hello"];
+    let output = home.run(&arguments, "");
+    assert_eq!(text(&output.stdout), "Here I am\n", "{output:?}");
+}
+
+#[test]
+fn a_loading_server_has_its_own_advice() {
+    let home = Home::new();
+    let loading = Reply::error(503, "Loading model");
+    let server = Server::start(Script::new().get("/v1/models", loading));
+    let url = server.url();
+    let later = "503 Service Unavailable: Loading model\nA server listens there. If it is loading a model, try";
+    let set = text(&home.run(&["models", "--base-url", &url], "").stderr);
+    assert!(set.contains(later), "{set}");
+    let nobody = nobody();
+    let found = text(&home.run(&["models", "--servers", &nobody, "--servers", &url], "").stderr);
+    assert!(
+        found.starts_with(&format!("oa: no model server answers at {nobody}, {url}\n{url}: ")),
+        "{found}"
+    );
+    assert!(
+        found.contains(&later.replace('\n', ". ")) && found.contains("ollama serve"),
+        "{found}"
+    );
+}
+
+/// Such as AirPlay on a Mac, which answers at the port of text-generation-webui.
+#[test]
+fn what_refuses_need_not_be_a_model_server() {
+    let home = Home::new();
+    let server = Server::start(Script::new().get("/v1/models", Reply::body(403, "text/plain", "")));
+    let url = server.url();
+    let told = text(&home.run(&["models", "--servers", &url], "").stderr);
+    assert!(told.starts_with(&format!("oa: no model server answers at {url}\n{url}: ")), "{told}");
+    assert!(told.contains("If this is a model server,") && told.contains("ollama serve"), "{told}");
 }
 
 #[test]
