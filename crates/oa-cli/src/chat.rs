@@ -65,7 +65,7 @@ fn talk(runtime: &tokio::runtime::Runtime, args: &ChatArgs, settings: Settings) 
         restore_at_termination(Arc::clone(&keyboard))?
     };
     runtime.spawn(restore);
-    let mut terminal = Terminal::new(has_styles, questions);
+    let mut terminal = Terminal::new(has_styles, Arc::clone(&keyboard), questions);
     let talked = converse(runtime, args, settings, prompt, has_styles, &mut terminal);
     // Before MCP servers are closed, which may take a while: from here on, keys belong to the shell.
     keyboard.give_back();
@@ -91,6 +91,8 @@ fn converse(
     let started = runtime.block_on(terminal.wait(label, start))?;
     let mut conversation = started.ok_or_else(|| Failure::interrupted("stopped"))??;
     let mut editor = PromptEditor::new(has_styles);
+    let keyboard = Arc::clone(&terminal.keyboard);
+    let suspend = || runtime.block_on(keyboard.suspend());
     terminal.say(&conversation.title());
     commands::greet(&conversation, terminal);
     resume(runtime, &mut conversation, terminal)?;
@@ -101,7 +103,7 @@ fn converse(
                 editor.remember(&line);
                 line
             }
-            None => match editor.read(terminal.take_unsent())? {
+            None => match editor.read(terminal.take_unsent(), suspend)? {
                 Entry::Quit => return Ok(conversation),
                 Entry::Entered(line) => {
                     terminal.note_prompt(&line);

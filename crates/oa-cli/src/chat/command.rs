@@ -76,6 +76,7 @@ pub const KEYS: &[(&str, &str)] = &[
     ("Up, Ctrl-R", "go back in the history of prompts, and search it"),
     ("Tab", "completes a command"),
     ("Ctrl-C", "stops the answer or the command; twice at an empty prompt, ends the program"),
+    ("Ctrl-Z", "suspends the program, and `fg` continues it (not on Windows)"),
     ("typing", "while the model works, sends it a message before its next step; commands wait"),
 ];
 

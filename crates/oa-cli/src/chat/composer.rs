@@ -30,6 +30,8 @@ pub enum Input {
     Resize(usize, usize),
     /// The line was sent.
     Sent(String),
+    /// Ctrl-Z, where shells can suspend a program.
+    Suspend,
 }
 
 /// The longest text, in bytes.
@@ -57,6 +59,7 @@ impl Composer {
         let is_alt = key.modifiers.contains(alt) && !is_alt_gr;
         match key.code {
             KeyCode::Char('c') if is_control => return Input::Interrupt,
+            KeyCode::Char('z') if is_control && cfg!(unix) => return Input::Suspend,
             KeyCode::Char('d') if is_control && buffer.is_empty() => return Input::Ended,
             KeyCode::Enter if is_alt || key.modifiers.contains(KeyModifiers::SHIFT) => {
                 return self.insert("\n");

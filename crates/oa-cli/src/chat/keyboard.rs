@@ -18,7 +18,14 @@ use crate::failure::Result;
 pub(super) struct Keyboard {
     #[cfg(unix)]
     before: rustix::termios::Termios,
+    #[cfg(unix)]
+    during: rustix::termios::Termios,
 }
+
+/// The longest wait until a suspended program has stopped, and the time between two looks at a shell that has it run in the
+/// background. Without a shell that could continue it, the program does not stop.
+#[cfg(unix)]
+const STOPS: std::time::Duration = std::time::Duration::from_millis(500);
 
 impl Keyboard {
     /// Takes the terminal at standard input.
@@ -31,21 +38,51 @@ impl Keyboard {
 
             let io = |error: rustix::io::Errno| std::io::Error::from(error);
             let before = tcgetattr(std::io::stdin()).map_err(io)?;
-            let mut mode = before.clone();
+            let mut during = before.clone();
             // Without `ICRNL`, Enter stays a carriage return: a line feed is Ctrl-J, which begins a new line.
             // Without `IXON`, Ctrl-S does not freeze the screen.
-            mode.input_modes &=
+            during.input_modes &=
                 !(InputModes::ICRNL | InputModes::IGNCR | InputModes::INLCR | InputModes::IXON);
-            mode.local_modes &=
+            during.local_modes &=
                 !(LocalModes::ECHO | LocalModes::ICANON | LocalModes::IEXTEN | LocalModes::ISIG);
             // A read returns with the first byte, and waits for it without a limit.
-            mode.special_codes[SpecialCodeIndex::VMIN] = 1;
-            mode.special_codes[SpecialCodeIndex::VTIME] = 0;
-            tcsetattr(std::io::stdin(), OptionalActions::Now, &mode).map_err(io)?;
-            Ok(Self { before })
+            during.special_codes[SpecialCodeIndex::VMIN] = 1;
+            during.special_codes[SpecialCodeIndex::VTIME] = 0;
+            tcsetattr(std::io::stdin(), OptionalActions::Now, &during).map_err(io)?;
+            Ok(Self { before, during })
         }
         #[cfg(not(unix))]
         Ok(Self {})
+    }
+
+    /// Suspends the program, with the terminal in its original mode, until a shell continues it. Raw mode must have ended.
+    #[cfg(unix)]
+    pub(super) async fn suspend(&self) -> Result<()> {
+        use rustix::process::{Signal, kill_current_process_group};
+        use rustix::termios::{OptionalActions, tcsetattr};
+        use tokio::signal::unix::{SignalKind, signal};
+        use tokio::time::timeout;
+
+        let io = |error: rustix::io::Errno| std::io::Error::from(error);
+        let mut continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
+        self.give_back();
+        // The whole job, as a terminal does: a shell waits for a script that runs the program.
+        kill_current_process_group(Signal::TSTP).map_err(io)?;
+        loop {
+            // Another thread may have taken the signal.
+            let _ = timeout(STOPS, continued.recv()).await;
+            // After `bg`, it does not learn of `fg`.
+            if is_in_foreground() {
+                break;
+            }
+        }
+        Ok(tcsetattr(std::io::stdin(), OptionalActions::Now, &self.during).map_err(io)?)
+    }
+
+    /// Does nothing, because there is no shell that could continue the program.
+    #[cfg(not(unix))]
+    pub(super) async fn suspend(&self) -> Result<()> {
+        Ok(())
     }
 
     /// Restores the terminal's original mode. If that fails, the terminal is gone.
@@ -56,9 +93,20 @@ impl Keyboard {
         {
             use rustix::termios::{OptionalActions, tcsetattr};
 
-            let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.before);
+            // Otherwise it has that mode already.
+            if is_in_foreground() {
+                let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.before);
+            }
         }
     }
+}
+
+/// Returns false if the terminal is the shell's or that of another job. A change of its mode would suspend the program, even
+/// one that a signal is about to end.
+#[cfg(unix)]
+fn is_in_foreground() -> bool {
+    let foreground = rustix::termios::tcgetpgrp(std::io::stdin());
+    foreground.map_or(true, |group| group == rustix::process::getpgrp())
 }
 
 impl Drop for Keyboard {

@@ -41,6 +41,8 @@ const HISTORY_FILE: &str = "history.txt";
 /// The sign before the text.
 pub(super) const SIGN: &str = "› ";
 const MENU: &str = "commands";
+/// The word that the editor reports for Ctrl-Z.
+const SUSPEND: &str = "suspend";
 
 impl PromptEditor {
     pub(super) fn new(has_styles: bool) -> Self {
@@ -50,6 +52,15 @@ impl PromptEditor {
         let newline = || ReedlineEvent::Edit(vec![EditCommand::InsertNewline]);
         keys.add_binding(KeyModifiers::ALT, KeyCode::Enter, newline());
         keys.add_binding(KeyModifiers::CONTROL, KeyCode::Char('j'), newline());
+        if cfg!(unix) {
+            let suspend = ReedlineEvent::ExecuteHostCommand(SUSPEND.to_owned());
+            keys.add_binding(KeyModifiers::CONTROL, KeyCode::Char('z'), suspend);
+            // As in shells. A terminal sends the same for all of them.
+            for key in ['_', '/', '7'] {
+                let undo = ReedlineEvent::Edit(vec![EditCommand::Undo]);
+                keys.add_binding(KeyModifiers::CONTROL, KeyCode::Char(key), undo);
+            }
+        }
         let complete = ReedlineEvent::UntilFound(vec![
             ReedlineEvent::Menu(MENU.to_owned()),
             ReedlineEvent::MenuNext,
@@ -96,8 +107,12 @@ impl PromptEditor {
         let _ = self.editor.sync_history();
     }
 
-    /// Reads a line that starts with the text `begun`.
-    pub(super) fn read(&mut self, begun: String) -> Result<Entry> {
+    /// Reads a line that starts with the text `begun`. Ctrl-Z calls `suspend`, and keeps the text.
+    pub(super) fn read(
+        &mut self,
+        begun: String,
+        suspend: impl Fn() -> Result<()>,
+    ) -> Result<Entry> {
         if !begun.is_empty() {
             self.editor.run_edit_commands(&[EditCommand::InsertString(begun)]);
         }
@@ -116,6 +131,11 @@ impl PromptEditor {
                     return Ok(Entry::Entered(line));
                 }
                 Signal::CtrlD => return Ok(Entry::Quit),
+                Signal::HostCommand(_) => {
+                    // The editor leaves the cursor in the text, and shows all of it again.
+                    write_line("\x1b[J")?;
+                    suspend()?;
+                }
                 Signal::CtrlC if self.has_text.load(Ordering::Relaxed) => self.is_leaving = false,
                 // Of two that arrive together, the editor reports only the first.
                 Signal::CtrlC if self.is_leaving || self.interrupts.load(Ordering::Relaxed) > 1 => {

@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 use std::io::{Write, stdout};
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use oa_markdown::{Color, Line, Span, Style, wrap};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::composer::{CUT, Composer, Input};
-use super::keyboard::RawMode;
+use super::keyboard::{Keyboard, RawMode};
 use super::keys::Keys;
 use super::person::Questions;
 use super::prompt::SIGN;
@@ -30,6 +31,7 @@ const AHEAD: usize = 64;
 #[derive(Debug)]
 pub(super) struct Terminal {
     has_styles: bool,
+    pub(super) keyboard: Arc<Keyboard>,
     pub(super) questions: Questions,
     pub(super) composer: Composer,
     pub(super) screen: Screen,
@@ -46,10 +48,11 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    pub(super) fn new(has_styles: bool, questions: Questions) -> Self {
+    pub(super) fn new(has_styles: bool, keyboard: Arc<Keyboard>, questions: Questions) -> Self {
         let (width, height) = size();
         Self {
             has_styles,
+            keyboard,
             questions,
             composer: Composer::default(),
             screen: Screen::new(width, height, has_styles),
@@ -136,7 +139,7 @@ impl Terminal {
         }
         let (width, height) = size();
         self.screen.set_size(width, height);
-        let raw = RawMode::enter()?;
+        let mut raw = RawMode::enter()?;
         let began = Instant::now();
         let mut keys = Keys::read()?;
         let mut tick = interval(TICK);
@@ -151,6 +154,7 @@ impl Terminal {
                     Input::Sent(line) => self.send_ahead(line),
                     Input::Cut => self.hint = Some(CUT.to_owned()),
                     Input::Edited | Input::Ended => self.hint = None,
+                    Input::Suspend => raw = self.suspend(raw).await?,
                 },
                 _ = tick.tick() => {}
             }
@@ -163,6 +167,17 @@ impl Terminal {
         write(&self.screen.clear())?;
         drop(raw);
         Ok(done)
+    }
+
+    /// Suspends the program. The changing rows are drawn again afterwards, wherever the cursor is then.
+    pub(super) async fn suspend(&mut self, raw: RawMode) -> Result<RawMode> {
+        write(&self.screen.clear())?;
+        drop(raw);
+        self.keyboard.suspend().await?;
+        let raw = RawMode::enter()?;
+        let (width, height) = size();
+        self.screen.set_size(width, height);
+        Ok(raw)
     }
 
     /// Draws permanent lines, changing rows, and the line that is being typed.

@@ -4,7 +4,6 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crossterm::event::Event;
 use oa_markdown::{Color, Line, Style};
 use open_agent::session::{FollowError, SavedSession};
 use open_agent::{
@@ -67,7 +66,7 @@ impl Terminal {
             is_stopped: AtomicBool::new(false),
         };
         // Before the keys, so that an error drops it after them: reading stops, then raw mode ends.
-        let raw = RawMode::enter()?;
+        let mut raw = RawMode::enter()?;
         let began = Instant::now();
         let mut keys = Keys::read()?;
         let mut tick = interval(TICK);
@@ -86,7 +85,13 @@ impl Terminal {
                     biased;
                     outcome = &mut turn => break outcome,
                     // Before events, so that a fast answer cannot keep Ctrl-C waiting.
-                    key = keys.next() => self.on_key(key, &mut view, &handles)?,
+                    key = keys.next() => match self.composer.on(&key) {
+                        Input::Suspend => {
+                            raw = self.suspend(raw).await?;
+                            view.resize(self.screen.columns());
+                        }
+                        input => self.on_input(input, &mut view, &handles)?,
+                    },
                     Some(event) = told.recv() => push(&mut view, event, began.elapsed()),
                     question = self.questions.next() => self.ask(question, &mut view),
                     _ = tick.tick() => {}
@@ -158,10 +163,10 @@ impl Terminal {
         }
     }
 
-    fn on_key(&mut self, key: Event, view: &mut View, handles: &Handles) -> Result<()> {
-        match self.composer.on(&key) {
+    fn on_input(&mut self, input: Input, view: &mut View, handles: &Handles) -> Result<()> {
+        match input {
             Input::Cut => self.hint = Some(CUT.to_owned()),
-            Input::Edited => self.hint = None,
+            Input::Edited | Input::Suspend => self.hint = None,
             Input::Ended if view.is_asking() => {}
             Input::Ended => {
                 self.hint = Some("Ctrl-C stops the answer; /quit ends the program".to_owned());

@@ -272,3 +272,42 @@ fn signal_restores_the_terminal() {
     assert_eq!(terminal.wait_for_end().code(), Some(143));
     terminal.wait_for_last("\x1b[?2004l\x1b[?25h");
 }
+
+/// As other line editors do: the shell gets the terminal back, and later the program does.
+#[test]
+fn ctrl_z_suspends_the_program() {
+    let home = Home::new();
+    let script =
+        r#""$0" chat --stand-in; for n in 1 2 3; do echo "suspended $n"; read line; fg; done"#;
+    let terminal = Terminal::start_script(&home, script);
+    let suspend = |number: usize| {
+        terminal.type_keys("\x1a");
+        terminal.wait_for(&format!("suspended {number}"));
+        assert_eq!(terminal.mode(), terminal.first_mode);
+        terminal.type_keys("\r");
+    };
+    terminal.wait_for_prompt();
+    let during = terminal.mode();
+    terminal.type_keys("go on");
+    terminal.wait_for("› go on");
+    suspend(1);
+    terminal.wait_until("the text", |text| text.ends_with("› go on"));
+    terminal.type_keys("\r");
+    terminal.wait_for("Paragraph 2:");
+    terminal.type_keys("more");
+    terminal.wait_for("› more");
+    suspend(2);
+    terminal.wait_until("the text", |text| text.ends_with("› more"));
+    terminal.wait_for("Ctrl-C stops it");
+    terminal.type_keys("\x03");
+    terminal.wait_for("stopped");
+    terminal.wait_until("the prompt", |text| text.ends_with("› more"));
+    terminal.type_keys("\x15keep this\r");
+    terminal.wait_for("? [y]es");
+    suspend(3);
+    terminal.wait_until("the answer", |text| text.ends_with("\n?"));
+    terminal.type_keys("y\r");
+    terminal.wait_for("The tool says: kept");
+    terminal.wait_for_prompt();
+    assert_eq!(terminal.mode(), during);
+}

@@ -48,17 +48,31 @@ impl Terminal {
         Self::spawn(home, arguments, variables, (24, 80))
     }
 
+    /// Starts a script in a shell that suspends and continues programs. `$0` is the program.
+    pub(crate) fn start_script(home: &Home, script: &str) -> Self {
+        let shell = Command::new("/bin/sh").args(["-m", "-c", script, PROGRAM]);
+        Self::spawn_command(home, shell, &[], (40, 80))
+    }
+
     fn spawn(
         home: &Home,
         arguments: &[&str],
+        variables: &[(String, String)],
+        size: (u16, u16),
+    ) -> Self {
+        Self::spawn_command(home, Command::new(PROGRAM).args(arguments), variables, size)
+    }
+
+    fn spawn_command(
+        home: &Home,
+        command: Command,
         variables: &[(String, String)],
         (rows, columns): (u16, u16),
     ) -> Self {
         let (pty, pts) = open().expect("a terminal");
         pty.resize(Size::new(rows, columns)).expect("a size");
         let first_mode = mode_of(&pty);
-        let child = Command::new(PROGRAM)
-            .args(arguments)
+        let child = command
             .env_clear()
             .envs(home.variables())
             .envs(variables.iter().map(|(name, value)| (name, value)))
