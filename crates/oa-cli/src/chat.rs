@@ -135,23 +135,34 @@ fn converse(
     }
 }
 
-/// Sends the last prompt again, in place of its answer.
+/// Sends the last prompt again, in place of its answer, and the messages that were sent with it.
 fn retry(
     runtime: &tokio::runtime::Runtime,
     conversation: &mut Conversation,
     terminal: &mut Terminal,
 ) -> Result<()> {
     let taken = runtime.block_on(terminal.wait("working", conversation.take_last()))?;
-    match taken.transpose() {
-        Ok(Some(Some(prompt))) => {
-            terminal.say(&format!("› {}", history::beginning(&prompt.text())));
-            runtime.block_on(terminal.turn(conversation, Begin::Prompt(prompt)))?;
+    let mut taken = match taken.transpose() {
+        Ok(Some(taken)) => taken.into_iter(),
+        Ok(None) => {
+            terminal.say("stopped");
+            return Ok(());
         }
-        Ok(Some(None)) => terminal.say(commands::NO_PROMPT),
-        Ok(None) => terminal.say("stopped"),
-        Err(failure) => terminal.fail(&failure.to_string()),
-    }
-    Ok(())
+        Err(failure) => {
+            terminal.fail(&failure.to_string());
+            return Ok(());
+        }
+    };
+    let Some(prompt) = taken.next() else {
+        terminal.say(commands::NO_PROMPT);
+        return Ok(());
+    };
+    terminal.say(&format!("› {}", history::beginning(&prompt.text())));
+    // Before those that wait for the next prompt.
+    terminal.late.splice(0..0, taken.as_slice().iter().map(Message::text));
+    let waiting = conversation.client.take_steered();
+    conversation.send_late(taken.chain(waiting).collect())?;
+    runtime.block_on(terminal.turn(conversation, Begin::Prompt(prompt)))
 }
 
 /// Continues a turn whose calls wait for permission.

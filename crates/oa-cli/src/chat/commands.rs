@@ -2,12 +2,12 @@
 
 use oa_markdown::{Line, Span, Style, wrap};
 use open_agent::session::{ErrorKind, NewSession, SavedSession, SessionId, Timestamp};
-use open_agent::{Doctor, Message, Probe, estimate_tokens, list_models};
+use open_agent::{Doctor, Message, MessageRole, Probe, estimate_tokens, list_models};
 use tokio::runtime::Runtime;
 
 use super::command::{COMMANDS, Command, KEYS};
 use super::conversation::{Conversation, client};
-use super::history::{beginning, last_prompt, overview};
+use super::history::{beginning, overview};
 use super::terminal::Terminal;
 use super::view::one_line;
 use crate::failure::{Failure, Result};
@@ -61,6 +61,9 @@ pub(super) fn perform(
     command: Command,
     terminal: &mut Terminal,
 ) -> Result<()> {
+    if command == Command::Undo && undo_late(conversation, terminal)? {
+        return Ok(());
+    }
     let mut remarks = Vec::new();
     let work = run(conversation, command, &mut remarks);
     let done = runtime.block_on(terminal.wait("working", work))?;
@@ -79,6 +82,20 @@ pub(super) fn perform(
     Ok(())
 }
 
+/// Removes the last message that waits for the next prompt. Returns false if there is none.
+fn undo_late(conversation: &mut Conversation, terminal: &mut Terminal) -> Result<bool> {
+    let mut late = conversation.client.take_steered();
+    let Some(last) = late.pop() else { return Ok(false) };
+    terminal.late.pop();
+    conversation.send_late(late)?;
+    terminal.say(&removed(&last));
+    Ok(true)
+}
+
+fn removed(message: &Message) -> String {
+    format!("Removed: {}", beginning(&message.text()))
+}
+
 /// # Cancel safety
 ///
 /// If the future is dropped, a session may have been created without messages, and a change may not be saved.
@@ -91,7 +108,7 @@ async fn run(
     match command {
         Command::Clear => {
             conversation.client.clear_history();
-            conversation.unanswered = None;
+            (conversation.unanswered, conversation.turns) = (None, Vec::new());
             conversation.save().await?;
             say(EMPTY.to_owned());
         }
@@ -149,10 +166,13 @@ async fn run(
                 remarks.push(Remark::Lines(lines));
             }
         }
-        Command::Undo => say(match conversation.take_last().await? {
-            Some(prompt) => format!("Removed: {}", beginning(&prompt.text())),
-            None => NO_PROMPT.to_owned(),
-        }),
+        Command::Undo => {
+            let taken = conversation.take_last().await?;
+            taken.iter().map(removed).for_each(&mut say);
+            if taken.is_empty() {
+                say(NO_PROMPT.to_owned());
+            }
+        }
     }
     Ok(())
 }
@@ -191,17 +211,29 @@ impl Conversation {
         Ok(())
     }
 
-    /// Removes the last prompt from the conversation, with all that followed, and returns it; `None` if there is none.
-    pub(super) async fn take_last(&mut self) -> Result<Option<Message>> {
+    /// Removes the last prompt from the conversation, with all that followed. Returns it, and the messages that were sent
+    /// with it; nothing if there is none.
+    pub(super) async fn take_last(&mut self) -> Result<Vec<Message>> {
         // It is not in the conversation.
         if let Some(prompt) = self.unanswered.take() {
-            return Ok(Some(prompt));
+            return Ok(vec![prompt]);
         }
-        let Some(index) = last_prompt(self.client.history()) else { return Ok(None) };
-        self.unanswered = Some(self.client.history_mut().split_off(index).swap_remove(0));
+        let Some(index) = self.last_prompt() else { return Ok(Vec::new()) };
+        self.turns.pop();
+        let mut taken = self.client.history_mut().split_off(index);
+        let is_sent = |message: &Message| message.role == MessageRole::User;
+        taken.truncate(taken.iter().take_while(|message| is_sent(message)).count());
+        self.unanswered = taken.first().cloned();
         // If saving fails or is stopped, the prompt can still be sent again.
         self.save().await?;
-        Ok(self.unanswered.take())
+        self.unanswered = None;
+        Ok(taken)
+    }
+
+    /// Sends messages along with the next prompt.
+    pub(super) fn send_late(&self, messages: Vec<Message>) -> Result<()> {
+        let steer = self.client.steer_handle();
+        Ok(messages.into_iter().try_for_each(|message| steer.steer_message(message))?)
     }
 
     /// Saves the conversation under a new name.
@@ -234,11 +266,10 @@ impl Conversation {
         };
         let loaded = client(self.client.options().clone(), Some(&saved))?;
         // What was typed too late for a turn is still sent with the next prompt.
-        for message in std::mem::replace(&mut self.client, loaded).take_steered() {
-            self.client.steer_handle().steer_message(message)?;
-        }
+        let late = std::mem::replace(&mut self.client, loaded).take_steered();
+        self.send_late(late)?;
         self.saved = Some(saved);
-        self.unanswered = None;
+        (self.unanswered, self.turns) = (None, Vec::new());
         Ok(())
     }
 

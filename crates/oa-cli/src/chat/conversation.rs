@@ -3,6 +3,7 @@
 use open_agent::session::{NewSession, SavedSession, SessionId, Timestamp};
 use open_agent::{AgentOptions, Client, Message, TerminalPrompt};
 
+use super::history;
 use crate::agent::{self, Agent, Person};
 use crate::args::ChatArgs;
 use crate::failure::{Failure, Result};
@@ -19,6 +20,9 @@ pub(super) struct Conversation {
     pub(super) mode: String,
     /// The last prompt, if it is not in the history, because no answer to it had begun.
     pub(super) unanswered: Option<Message>,
+    /// The prompts of this run that are in the history, each with the number of messages of its turn: those that were
+    /// sent during a turn belong to it.
+    pub(super) turns: Vec<(Message, usize)>,
     /// The person at the terminal, if there is one.
     pub(super) person: Option<TerminalPrompt>,
 }
@@ -36,7 +40,16 @@ impl Conversation {
         };
         let client = client(agent.options.clone(), saved.as_ref())?;
         let mode = settings.text("mode").unwrap_or(agent::MODE).to_owned();
-        Ok(Self { client, agent, saved, settings, mode, unanswered: None, person: prompt })
+        Ok(Self {
+            client,
+            agent,
+            saved,
+            settings,
+            mode,
+            unanswered: None,
+            turns: Vec::new(),
+            person: prompt,
+        })
     }
 
     /// Closes the conversation and stops its MCP servers.
@@ -46,6 +59,37 @@ impl Conversation {
         if let Some(mcp) = self.agent.mcp {
             mcp.close().await;
         }
+    }
+
+    /// Records a turn that began when there were `before` messages. If it was `shortened`, older ones were left out.
+    pub(super) fn note_turn(&mut self, prompt: Option<Message>, before: usize, shortened: bool) {
+        let history = self.client.history();
+        self.unanswered = None;
+        let Some(prompt) = prompt else {
+            // The turn of an earlier prompt went on.
+            if let Some((_, size)) = self.turns.last_mut() {
+                *size += history.len().saturating_sub(before);
+            }
+            return;
+        };
+        let place = match shortened {
+            true => history.iter().rposition(|message| *message == prompt),
+            false => (history.len() > before).then_some(before),
+        };
+        match place {
+            Some(place) => self.turns.push((prompt, history.len() - place)),
+            None => self.unanswered = Some(prompt),
+        }
+    }
+
+    /// Returns the place of the last prompt in the history.
+    pub(super) fn last_prompt(&self) -> Option<usize> {
+        let history = self.client.history();
+        let known = self.turns.last().and_then(|(prompt, size)| {
+            let place = history.len().checked_sub(*size)?;
+            (history.get(place) == Some(prompt)).then_some(place)
+        });
+        known.or_else(|| history::last_prompt(history))
     }
 
     /// Returns the prompt that decides about waiting calls; `None` if the mode allows all.

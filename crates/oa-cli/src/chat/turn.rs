@@ -72,12 +72,17 @@ impl Terminal {
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         write(&self.screen.draw(vec![Line::default()], &[], (0, 0)))?;
-        let Conversation { client, saved, unanswered, .. } = conversation;
+        let Conversation { client, saved, .. } = conversation;
         let prompt = match &begin {
             Begin::Prompt(prompt) => Some(prompt.clone()),
             Begin::Waiting(_) => None,
         };
         let messages = client.history().len();
+        let mut is_shortened = false;
+        let mut push = |view: &mut View, update: TurnUpdate| {
+            is_shortened |= matches!(update, TurnUpdate::Event(AgentEvent::ContextShortened(_)));
+            push(view, update, began.elapsed());
+        };
         let outcome = {
             let mut turn = pin!(drive(client, saved.as_mut(), begin, tell, &handles.is_stopped));
             loop {
@@ -92,22 +97,21 @@ impl Terminal {
                         }
                         input => self.on_input(input, &mut view, &handles)?,
                     },
-                    Some(event) = told.recv() => push(&mut view, event, began.elapsed()),
+                    Some(event) = told.recv() => push(&mut view, event),
                     question = self.questions.next() => self.ask(question, &mut view),
                     _ = tick.tick() => {}
                 }
                 // Events that have already arrived are drawn together.
                 while let Ok(event) = told.try_recv() {
-                    push(&mut view, event, began.elapsed());
+                    push(&mut view, event);
                 }
                 let sign = if view.is_asking() { "? " } else { SIGN };
                 let rows = view.rows(began.elapsed());
                 self.draw(view.take_lines(), rows, sign)?;
             }
         };
-        *unanswered = prompt.filter(|_| client.history().len() <= messages);
         while let Ok(event) = told.try_recv() {
-            push(&mut view, event, began.elapsed());
+            push(&mut view, event);
         }
         // The thread that waits for the answer must end: it holds the prompt, and the next question would
         // wait for it.
@@ -132,6 +136,7 @@ impl Terminal {
                 view.figures(why, client.usage().as_ref(), context, began.elapsed());
             }
         }
+        conversation.note_turn(prompt, messages, is_shortened);
         self.late = view.take_steered();
         for late in &self.late {
             let late = late.replace('\n', "⏎");

@@ -178,6 +178,106 @@ fn steered_messages_are_in_the_history() {
     terminal.wait_until("the prompt", |text| text.ends_with("› count these words"));
 }
 
+/// Has a message wait for the next prompt: it was sent during an answer that was then stopped.
+fn with_a_late_message(home: &Home) -> Terminal {
+    let terminal = Terminal::start_sized(home, &CHAT, 50, 80);
+    terminal.wait_for_prompt();
+    terminal.type_keys("go on\r");
+    terminal.wait_for("Paragraph 2:");
+    terminal.type_keys("and this\r");
+    terminal.wait_for("» and this  (waits for the next step)");
+    terminal.type_keys("\x03");
+    terminal.wait_for("» and this  (will be sent with your next prompt)");
+    terminal.wait_for_prompt();
+    terminal
+}
+
+/// Undoes what was sent last, each in turn.
+fn undo(terminal: &Terminal, removed: &[&str]) {
+    for removed in removed {
+        terminal.type_keys("/undo\r");
+        terminal.wait_for(&format!("Removed: {removed}"));
+        terminal.wait_for_prompt();
+    }
+    terminal.type_keys("/undo\r");
+    terminal.wait_for("The conversation has no prompt.");
+}
+
+#[test]
+fn undo_first_removes_what_waits() {
+    let home = Home::new();
+    undo(&with_a_late_message(&home), &["and this", "go on"]);
+}
+
+/// It belongs to the prompt that it was sent with.
+#[test]
+fn undo_removes_a_prompt_with_late_messages() {
+    let home = Home::new();
+    let terminal = with_a_late_message(&home);
+    terminal.type_keys("Hello\r");
+    terminal.wait_for("You said: and this");
+    terminal.wait_for_prompt();
+    // Both are sent again, and neither of them twice.
+    terminal.type_keys("/retry\r");
+    terminal.wait_until("the answer", |text| text.matches("You said: and this").count() == 2);
+    terminal.wait_for_prompt();
+    terminal.type_keys("/context\r");
+    terminal.wait_for("in 5 messages");
+    terminal.wait_for_prompt();
+    undo(&terminal, &["Hello\nRemoved: and this", "go on"]);
+}
+
+/// A prompt behind a tool that was stopped is no message that was sent while the tool ran.
+#[test]
+fn undo_after_a_stopped_tool_removes_one_prompt() {
+    let home = Home::new();
+    let terminal = Terminal::start_sized(&home, &CHAT, 50, 80);
+    terminal.wait_for_prompt();
+    terminal.type_keys("count these words\r");
+    terminal.wait_for("counting");
+    terminal.type_keys("\x03");
+    terminal.wait_for("stopped");
+    terminal.wait_for_prompt();
+    terminal.type_keys("Hello\r");
+    terminal.wait_for("You said: Hello");
+    terminal.wait_for_prompt();
+    undo(&terminal, &["Hello", "count these words"]);
+}
+
+/// A conversation that has become shorter during a turn still has its prompt.
+#[test]
+fn undo_in_a_short_context_removes_the_prompt() {
+    let home = Home::new();
+    let chat = ["chat", "--stand-in", "--context", "200"];
+    let terminal = Terminal::start_sized(&home, &chat, 200, 80);
+    terminal.wait_for_prompt();
+    let messages = |asked: usize| {
+        terminal.type_keys("/context\r");
+        let is_told = |text: &str| text.matches(" messages, ").count() == asked;
+        terminal.wait_until("the number of messages", is_told);
+        let text = terminal.text();
+        let (before, _) = text.rsplit_once(" messages, ").expect("it is there");
+        let (_, count) = before.rsplit_once(' ').expect("a number");
+        count.parse::<usize>().expect("a number")
+    };
+    let is_cut = "older parts of the conversation were left out";
+    for number in 0..20 {
+        let prompt = format!("prompt {number} {}", "word ".repeat(30));
+        terminal.type_keys(&format!("{prompt}\r"));
+        terminal.wait_until("an answer", |text| text.matches("context ").count() > number);
+        terminal.wait_for_prompt();
+        if terminal.text().contains(is_cut) {
+            break;
+        }
+    }
+    assert!(terminal.text().contains(is_cut), "{}", terminal.text());
+    let before = messages(1);
+    terminal.type_keys("/undo\r");
+    terminal.wait_for("Removed: prompt ");
+    terminal.wait_for_prompt();
+    assert_eq!(messages(2), before - 2);
+}
+
 #[test]
 fn terminal_mode_is_restored_at_the_end() {
     use rustix::process::{Pid, Signal, kill_process};
