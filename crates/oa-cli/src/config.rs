@@ -7,7 +7,7 @@ use crate::args::{ConfigArgs, SettingArgs};
 use crate::environment;
 use crate::failure::{Failure, Result};
 use crate::output::{tell, write_line};
-use crate::settings::{Settings, reference};
+use crate::settings::{SETTINGS, Settings, reference};
 use crate::{find, places};
 
 /// The largest configuration file, in bytes.
@@ -49,6 +49,10 @@ fn named(args: &SettingArgs) -> Option<PathBuf> {
 pub(crate) fn settings(args: &SettingArgs) -> Result<Settings> {
     let file = read_file(args)?;
     let file = file.as_ref().map(|(path, text)| (path.as_path(), text.as_str()));
+    if let Some(setting) = SETTINGS.iter().find(|it| environment::is_unreadable(it.variable)) {
+        let place = format!("the variable {}", setting.variable);
+        return Err(Failure::usage("not valid UTF-8").at(place));
+    }
     Ok(Settings::merge(&args.told(), environment::variable, file)?)
 }
 
@@ -58,16 +62,22 @@ fn read_file(args: &SettingArgs) -> Result<Option<(PathBuf, String)>> {
     let is_named = named.is_some();
     let Some(path) = named.or_else(places::config_file) else { return Ok(None) };
     let fail = |why: String| Failure::usage(why).at(path.display());
+    let is_missing = |kind| matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory);
     match std::fs::metadata(&path) {
         Ok(file) if file.len() > LARGEST => return Err(fail("larger than 1 MiB".to_owned())),
         Ok(_) => {}
-        Err(error) if error.kind() == ErrorKind::NotFound && !is_named => {
-            return Ok(None);
-        }
+        // The home folder of a service may be `/dev/null`.
+        Err(error) if is_missing(error.kind()) && !is_named => return Ok(None),
         Err(error) => return Err(fail(error.to_string())),
     }
-    match std::fs::read_to_string(&path) {
+    let bytes = std::fs::read(&path).map_err(|error| fail(error.to_string()))?;
+    match String::from_utf8(bytes) {
         Ok(text) => Ok(Some((path, text))),
-        Err(error) => Err(fail(error.to_string())),
+        Err(error) => {
+            let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
+            let place = format!("{}, line {line}", path.display());
+            Err(Failure::usage("not valid UTF-8").at(place))
+        }
     }
 }

@@ -7,6 +7,11 @@ pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// Returns true if a variable is set and is not valid Unicode.
+pub(crate) fn is_unreadable(name: &str) -> bool {
+    matches!(std::env::var(name), Err(std::env::VarError::NotUnicode(_)))
+}
+
 /// Returns the path in a variable, unless it is blank.
 pub(crate) fn path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os(name)?;

@@ -163,3 +163,33 @@ fn the_doctor_examines_the_stand_in() {
     let told = text(&output.stderr);
     assert!(told.contains("a few rules, not a language model"), "{told}");
 }
+
+#[cfg(unix)]
+#[test]
+fn invalid_text_in_settings_is_located() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let home = Home::new();
+    std::fs::write(home.path().join("bad.toml"), b"model = 'a'\n# caf\xe9\n").unwrap();
+    let output = home.run(&["config", "--config", "bad.toml"], "");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert_eq!(text(&output.stderr), "oa: bad.toml, line 2: not valid UTF-8\n");
+
+    let mut command = home.command(&["config"]);
+    let output = command.env("OPEN_AGENT_SYSTEM", OsStr::from_bytes(b"caf\xe9")).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert_eq!(text(&output.stderr), "oa: the variable OPEN_AGENT_SYSTEM: not valid UTF-8\n");
+}
+
+/// The home folder of some services is no folder: no settings are there, and none are missing.
+#[cfg(unix)]
+#[test]
+fn a_home_that_is_no_folder_has_no_settings() {
+    let home = Home::new();
+    let mut command = home.command(&["config"]);
+    command.env_remove("XDG_CONFIG_HOME").env("HOME", "/dev/null");
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(text(&output.stdout).contains("/dev/null/.config/oa/config.toml (not found)"));
+}
