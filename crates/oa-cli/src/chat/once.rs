@@ -74,6 +74,10 @@ pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
                     if is_stopped.swap(true, Ordering::AcqRel) {
                         break Ok(());
                     }
+                    // Behind `^C`, which the terminal shows.
+                    if stdin().is_terminal() && stderr().is_terminal() {
+                        tell("");
+                    }
                     interrupt.interrupt();
                 }
                 Some(update) = told.recv() => show(&mut *answer, update, &mut unsaved)?,

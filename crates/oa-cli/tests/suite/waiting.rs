@@ -65,6 +65,17 @@ fn one_prompt_asks_after_its_text() {
     assert!(terminal.wait_for_end().success());
 }
 
+/// The terminal shows `^C` behind the question.
+#[test]
+fn a_stopped_question_ends_its_line() {
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home, &["chat", "--stand-in", "keep this"]);
+    terminal.wait_for("? [y]es, [n]o");
+    terminal.type_keys("\x03");
+    assert_eq!(terminal.wait_for_end().code(), Some(130));
+    terminal.wait_for("\noa: stopped");
+}
+
 #[test]
 fn a_call_that_waits_is_denied_with_a_reason() {
     let home = Home::new();
