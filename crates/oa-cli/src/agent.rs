@@ -154,9 +154,7 @@ fn sampled(settings: &Settings, mut builder: AgentOptionsBuilder) -> Result<Agen
         builder = builder.temperature(temperature as f32);
     }
     if let Some(tokens) = settings.integer("max_tokens") {
-        let tokens =
-            u32::try_from(tokens).map_err(|_| Failure::usage("max_tokens is too large"))?;
-        builder = builder.max_tokens(tokens);
+        builder = builder.max_tokens(u32::try_from(tokens).unwrap_or(u32::MAX));
     }
     if let Some(word) = settings.text("thinking") {
         let thinking = match word {

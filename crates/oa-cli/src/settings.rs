@@ -129,7 +129,7 @@ impl Settings {
             return Ok(None);
         };
         let Some(owner) = self.server_up_to(source) else { return Ok(Some(key)) };
-        let (owner, asked) = (origin(&owner), origin(base_url));
+        let (owner, asked) = (origin(owner), origin(base_url));
         if owner.is_some() && owner == asked {
             return Ok(Some(key));
         }
@@ -140,19 +140,14 @@ impl Settings {
         ))
     }
 
-    /// Returns the address that is set if places with more precedence than `source` are left out; that of a provider that
-    /// does not exist is not valid.
-    fn server_up_to(&self, source: &Source) -> Option<String> {
+    /// Returns the address that is set if places with more precedence than `source` are left out.
+    fn server_up_to(&self, source: &Source) -> Option<&str> {
         let text = |key: &str| {
             let mut entries = self.0.get(key)?.iter().rev();
             let entry = entries.find(|entry| entry.source.precedence() <= source.precedence())?;
-            if let Value::Text(text) = &entry.value { Some(text.clone()) } else { None }
+            if let Value::Text(text) = &entry.value { Some(&**text) } else { None }
         };
-        let of_provider = |name: String| match name.parse::<Provider>() {
-            Ok(provider) => provider.base_url().map(str::to_owned),
-            Err(_) => Some(name),
-        };
-        text("base_url").or_else(|| text("provider").and_then(of_provider))
+        text("base_url").or_else(|| text("provider")?.parse::<Provider>().ok()?.base_url())
     }
 
     /// Returns a setting that is a whole number.

@@ -37,6 +37,7 @@ pub fn example() -> String {
             Kind::List => "[\"files:~/notes\"]".to_owned(),
             Kind::Number => "0.7".to_owned(),
             Kind::Switch => "true".to_owned(),
+            Kind::Text if setting.key == "provider" => "\"llama.cpp\"".to_owned(),
             Kind::Path | Kind::Secret | Kind::Text => "\"..\"".to_owned(),
         };
         file.push_str(&format!(

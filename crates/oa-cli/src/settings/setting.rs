@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use open_agent::Provider;
+
 /// A setting.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -246,6 +248,7 @@ impl Setting {
     /// Parses the value of a flag or a variable.
     pub(super) fn parse(&self, told: &[String]) -> Result<Value, String> {
         let one = told.last().map(String::as_str).unwrap_or_default();
+        self.check(one)?;
         Ok(match self.kind {
             Kind::Choice(words) if words.contains(&one) => Value::Text(one.to_owned()),
             Kind::Choice(words) => {
@@ -272,6 +275,22 @@ impl Setting {
                 _ => return Err(format!("{one:?} is neither true nor false")),
             },
         })
+    }
+}
+
+impl Setting {
+    /// Checks the values that a client would refuse later, where nothing is known about their place.
+    fn check(&self, told: &str) -> Result<(), String> {
+        match self.key {
+            "max_tokens" if told.parse::<u64>().is_ok_and(|it| u32::try_from(it).is_err()) => {
+                Err(format!("{told} is too large"))
+            }
+            "provider" => told.parse::<Provider>().map(|_| ()).map_err(|error| error.to_string()),
+            "temperature" if told.parse::<f64>().is_ok_and(|it| it > 2.0) => {
+                Err(format!("{told} is not a number from 0 to 2"))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -49,7 +49,7 @@ fn example_config_is_valid() {
     let home = Home::new();
     let example = text(&home.run(&["config", "--example"], "").stdout);
     let path = home.path().join("all.toml");
-    // With every setting made, except that "provider" must be the name of one.
+    // With every setting made.
     let all: String = example
         .lines()
         .map(|line| match line.strip_prefix("# ") {
