@@ -9,7 +9,7 @@ use crate::append::Append;
 use crate::error::Error;
 use crate::id::SessionId;
 use crate::jsonl::end::End;
-use crate::jsonl::fresh::{Fresh, draft_path, remove_leftover, sync_folder};
+use crate::jsonl::fresh::{Fresh, draft_path, remove_leftover, sync_folder, sync_parent};
 use crate::jsonl::lock::{Access, Lock};
 use crate::jsonl::log::{Contents, Log};
 use crate::jsonl::name::{LOCK, file_name, is_session, session_id};
@@ -42,7 +42,7 @@ pub(crate) struct Folder {
 impl Folder {
     pub(crate) fn open(path: PathBuf, limits: Limits) -> Result<Self, Error> {
         let broken = |error| Error::unwritable(&path, error);
-        create_folder(&path).map_err(broken)?;
+        create_folder(&path, sync_parent).map_err(broken)?;
         let lock = Lock::open(path.join(LOCK), limits.timeout).map_err(broken)?;
         Ok(Self { path, limits, lock, logs: Logs::default() })
     }

@@ -47,7 +47,7 @@ impl Fresh {
         self.file.flush()?;
         self.file.get_ref().sync_all()?;
         fs::rename(&self.draft, &self.path)?;
-        self.path.parent().map_or(Ok(()), sync_folder)
+        sync_parent(&self.path)
     }
 }
 
@@ -75,6 +75,12 @@ pub(crate) fn remove_leftover(draft: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),
     }
+}
+
+/// Syncs the folder of a file or folder that was added.
+pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    sync_folder(folder.unwrap_or_else(|| Path::new(".")))
 }
 
 /// Syncs a folder after files were added or removed.

@@ -12,13 +12,20 @@ use crate::jsonl::name::is_own;
 
 /// Creates a folder and its parents if needed, and closes it to other users.
 ///
-/// A folder that contains anything else is left alone, because others may need access to it.
-pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
+/// A folder that contains anything else is left alone, because others may need access to it. `sync_parent` is called for
+/// each new folder: it is lost in a power failure until the folder around it is on disk.
+pub(crate) fn create_folder(
+    path: &Path,
+    sync_parent: impl Fn(&Path) -> io::Result<()>,
+) -> io::Result<()> {
+    let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+    let new: Vec<_> = path.ancestors().take_while(is_missing).collect();
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(path)?;
+    new.into_iter().try_for_each(sync_parent)?;
     let metadata = fs::metadata(path)?;
     if is_loose(&metadata) && holds_nothing_else(path)? {
         tighten(&metadata, 0o700, |permissions| fs::set_permissions(path, permissions));
@@ -126,4 +133,28 @@ fn tighten(metadata: &Metadata, most: u32, set: impl FnOnce(fs::Permissions) -> 
     }
     #[cfg(not(unix))]
     let _ = (metadata, most, set);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn each_new_folder_is_synced() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("a/b");
+        for expected in [vec![path.clone(), place.path().join("a")], Vec::new()] {
+            let synced = RefCell::<Vec<PathBuf>>::default();
+            let sync = |folder: &Path| {
+                assert!(folder.is_dir());
+                synced.borrow_mut().push(folder.to_owned());
+                Ok(())
+            };
+            create_folder(&path, sync).unwrap();
+            assert_eq!(synced.into_inner(), expected);
+        }
+    }
 }
