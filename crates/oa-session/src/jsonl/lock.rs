@@ -40,18 +40,9 @@ impl Lock {
 
     /// Waits for the lock.
     pub(crate) fn hold(&mut self, access: Access) -> Result<LockGuard<'_>, Error> {
-        // A lock belongs to the file, not to its name. Two stores with different files at this path would
-        // both hold "the" lock, so whoever gets it checks that the file is still the one that others find.
-        lock(&self.file, "the folder", access, self.timeout)?;
-        for _ in 0..REOPENED {
-            if is_at(&self.file, &self.path) {
-                break;
-            }
-            // The file or its folder was removed or renamed, so other processes lock a new one.
-            self.file = open(&self.path).map_err(|error| Error::unwritable(&self.path, error))?;
-            lock(&self.file, "the folder", access, self.timeout)?;
-        }
-        Ok(LockGuard { file: &self.file })
+        let Self { path, file, timeout } = self;
+        lock(file, path, "the folder", access, *timeout, || open(path))?;
+        Ok(LockGuard { file })
     }
 }
 
@@ -80,13 +71,31 @@ fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Waits for the lock of a file. `what` names it in errors.
+/// Waits for the lock of an open file, which is replaced by `open` if it no longer has its path. `what` names it in
+/// errors.
 pub(crate) fn lock(
-    file: &File,
+    file: &mut File,
+    path: &Path,
     what: &str,
     access: Access,
     timeout: Duration,
+    mut open: impl FnMut() -> io::Result<File>,
 ) -> Result<(), Error> {
+    // A lock belongs to the file, not to its name. Two processes with different files at this path would both hold
+    // "the" lock, so whoever gets it checks that the file is still the one that others find.
+    lock_open(file, what, access, timeout)?;
+    for _ in 0..REOPENED {
+        if is_at(file, path) {
+            break;
+        }
+        // The file or its folder was removed or renamed, so other processes lock a new one.
+        *file = open().map_err(|error| Error::unwritable(path, error))?;
+        lock_open(file, what, access, timeout)?;
+    }
+    Ok(())
+}
+
+fn lock_open(file: &File, what: &str, access: Access, timeout: Duration) -> Result<(), Error> {
     const LONGEST: Duration = Duration::from_millis(4);
 
     let mut pause = Duration::from_micros(50);

@@ -3,7 +3,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::jsonl::fresh::sync_folder;
+use crate::jsonl::fresh::sync_parent;
 use crate::jsonl::lock::{Access, lock};
 use crate::jsonl::private::{close_to_others, open_regular};
 
@@ -41,15 +41,18 @@ impl LockedFile {
     /// as a link or a FIFO, and for failures of the file system.
     pub fn open(path: &Path, timeout: Duration) -> Result<Self, Error> {
         let unwritable = |error| Error::unwritable(path, error);
-        // Two openers may both see it as new; then both sync, which is harmless.
-        let is_new = !path.exists();
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).write(true).read(true);
-        let file = open_regular(path, &mut options).map_err(unwritable)?;
-        lock(&file, &path.display().to_string(), Access::Change, timeout)?;
+        let mut is_new = false;
+        let mut open = || {
+            // Two openers may both see it as new; then both sync, which is harmless.
+            is_new |= !path.exists();
+            open_regular(path, &mut options)
+        };
+        let mut file = open().map_err(unwritable)?;
+        lock(&mut file, path, &path.display().to_string(), Access::Change, timeout, open)?;
         if is_new {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            sync_folder(folder.unwrap_or_else(|| Path::new("."))).map_err(unwritable)?;
+            sync_parent(path).map_err(unwritable)?;
         }
         Ok(Self { file })
     }

@@ -191,6 +191,31 @@ fn renamed_folder_is_locked_anew() {
     assert_eq!(kind(load(&store, "a")), ErrorKind::NotFound);
 }
 
+/// Its holder puts it away while another writer waits for it, which must not write where nobody looks.
+#[cfg(target_os = "linux")]
+#[test]
+fn locked_file_is_the_one_at_its_path() {
+    use std::io::Write;
+    use std::thread;
+
+    use oa_session::LockedFile;
+
+    let place = tempfile::tempdir().unwrap();
+    let (path, away) = (place.path().join("log"), place.path().join("away"));
+    let held = LockedFile::open(&path, Duration::ZERO).unwrap();
+    let its_path = path.clone();
+    let waits = thread::spawn(move || LockedFile::open(&its_path, Duration::from_secs(60)));
+    let is_path = |entry: &fs::DirEntry| fs::read_link(entry.path()).is_ok_and(|it| it == path);
+    while fs::read_dir("/proc/self/fd").unwrap().flatten().filter(|fd| is_path(fd)).count() < 2 {
+        thread::yield_now();
+    }
+    fs::rename(&path, &away).unwrap();
+    drop(held);
+    let file = waits.join().unwrap().unwrap();
+    file.get_ref().write_all(b"line").unwrap();
+    assert_eq!((fs::read(&path).unwrap(), fs::read(&away).unwrap()), (b"line".to_vec(), vec![]));
+}
+
 #[test]
 fn uncreatable_folder_is_an_error() {
     let files = Files::new(1);
