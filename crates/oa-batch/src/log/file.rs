@@ -61,6 +61,7 @@ impl LogFile {
     }
 
     fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.file.check()?;
         let mut file = self.file.get_ref();
         let written = file
             .seek(SeekFrom::Start(self.len))

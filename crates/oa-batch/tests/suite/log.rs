@@ -246,6 +246,28 @@ async fn a_log_is_open_once() {
     second.await.unwrap();
 }
 
+/// Replies that the next run does not find would be paid for twice.
+#[cfg(unix)]
+#[tokio::test]
+async fn removed_log_ends_the_batch() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("batch.jsonl");
+    let server = server(&Asked::default(), |_, _| None);
+    let options = BatchOptions::new(agent(server)).concurrency(1).window(0).log(open(&path).await);
+    let mut batch = run_batch(prompts(100), options).unwrap();
+    assert!(batch.next().await.is_some_and(|(_, reply)| reply.is_ok()));
+    fs::remove_file(&path).unwrap();
+    let mut failed = 0;
+    while let Some((_, outcome)) = batch.next().await {
+        // The line of a prompt in progress may have been written before.
+        let Err(error) = outcome else { continue };
+        assert_eq!(error.kind(), ErrorKind::Storage);
+        assert!(error.to_string().ends_with("batch.jsonl was removed or replaced"), "{error}");
+        failed += 1;
+    }
+    assert!((1..5).contains(&failed), "{failed}");
+}
+
 #[tokio::test]
 async fn other_files_are_left_alone() {
     let folder = tempfile::tempdir().unwrap();

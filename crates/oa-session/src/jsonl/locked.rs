@@ -1,8 +1,8 @@
 use std::fs::{File, OpenOptions};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::jsonl::fresh::sync_parent;
 use crate::jsonl::lock::{Access, lock};
 use crate::jsonl::private::{close_to_others, open_regular};
@@ -28,6 +28,9 @@ use crate::jsonl::private::{close_to_others, open_regular};
 #[derive(Debug)]
 pub struct LockedFile {
     file: File,
+    path: PathBuf,
+    /// False if the file system does not count names.
+    has_name: bool,
 }
 
 impl LockedFile {
@@ -54,7 +57,21 @@ impl LockedFile {
         if is_new {
             sync_parent(path).map_err(unwritable)?;
         }
-        Ok(Self { file })
+        Ok(Self { has_name: has_name(&file), file, path: path.to_owned() })
+    }
+
+    /// Checks that the file has not been removed since: what is written to a file without a name is gone when it is
+    /// closed. A file that was renamed is fine.
+    ///
+    /// # Errors
+    ///
+    /// `Io` if it was removed.
+    pub fn check(&self) -> Result<(), Error> {
+        if !self.has_name || has_name(&self.file) {
+            return Ok(());
+        }
+        let message = format!("{} was removed or replaced", self.path.display());
+        Err(Error::new(ErrorKind::Io, message))
     }
 
     /// Removes the permissions of other users, on Unix. Call it once the content shows that the file is yours. Without
@@ -67,5 +84,21 @@ impl LockedFile {
     #[must_use]
     pub fn get_ref(&self) -> &File {
         &self.file
+    }
+}
+
+/// Returns true if an open file has a name. Other systems than Unix do not remove open files.
+fn has_name(file: &File) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+
+        // If it cannot be examined, nothing is known against it.
+        file.metadata().map_or(true, |metadata| metadata.nlink() > 0)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = file;
+        true
     }
 }
