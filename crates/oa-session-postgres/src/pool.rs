@@ -1,7 +1,7 @@
 //! A pool of connections, and transactions on them.
 
 use std::pin::Pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use oa_session::{Error, ErrorKind};
@@ -58,6 +58,8 @@ pub(crate) struct Pool {
     permits: Semaphore,
     /// The idle connections, most recently used last.
     idle: Mutex<Vec<Client>>,
+    /// The number of the table of sessions, once the tables are prepared.
+    table: OnceLock<String>,
 }
 
 impl Pool {
@@ -65,6 +67,7 @@ impl Pool {
         Self {
             permits: Semaphore::new(options.connections),
             idle: Mutex::new(Vec::new()),
+            table: OnceLock::new(),
             connector: Connector::new(options),
         }
     }
@@ -78,8 +81,12 @@ impl Pool {
         let client = self.connector.connect().await?;
         let schema = &self.options().schema;
         let place = |error: Error| error.located(format_args!("schema {schema}"));
-        let prepared = self.bounded(schema::prepare(&client, schema)).await;
-        prepared.map_err(|failure| place(failure.into_error(Stage::Change)))?;
+        let prepared = self.bounded(async {
+            schema::prepare(&client, schema).await?;
+            schema::table_after(&client, "").await
+        });
+        let table = prepared.await.map_err(|failure| place(failure.into_error(Stage::Change)))?;
+        self.table.get_or_init(|| table.unwrap_or_default());
         // Without a permit, because nobody else knows the pool yet. A later connection is opened only when
         // none is idle, so idle and leased ones together never exceed the permits.
         self.idle().push(client);
@@ -133,20 +140,19 @@ impl Pool {
             let idle = self.idle().pop();
             let Some(client) = idle else {
                 let client = self.connector.connect().await?;
-                // Only for a new connection, not for each operation: a store that keeps its connections does
-                // not notice a migration.
-                let version = self.bounded(schema::check_version(&client)).await;
-                version.map_err(|failure| failure.into_error(access.stage()))?;
-                let began = self.run(&client, access.begin()).await;
-                return match began {
-                    Ok(()) => Ok(client),
-                    Err(failure) => Err(failure.into_error(access.stage())),
-                };
+                let mut began = self.begin_on(&client, access).await;
+                if began.is_ok() {
+                    // Only for a new connection, not for each operation: a store that keeps its connections does not
+                    // notice a migration.
+                    began = self.bounded(schema::check_version(&client)).await;
+                }
+                began.map_err(|failure| failure.into_error(access.stage()))?;
+                return Ok(client);
             };
             if client.is_closed() {
                 continue;
             }
-            match self.run(&client, access.begin()).await {
+            match self.begin_on(&client, access).await {
                 Ok(()) => return Ok(client),
                 // A network that has forgotten this connection has forgotten those that were idle for longer. One after
                 // the other, they would keep the operation waiting for minutes.
@@ -155,6 +161,18 @@ impl Pool {
                 Err(failure) => return Err(failure.into_error(access.stage())),
             }
         }
+    }
+
+    /// Begins a transaction in the schema that was opened. Another one with its name has other sessions, whose revisions
+    /// may be those that a writer knows.
+    async fn begin_on(&self, client: &Client, access: Access) -> Result<(), Failure> {
+        let table = self.bounded(schema::table_after(client, access.begin())).await?;
+        if table.is_some() && table.as_ref() == self.table.get() {
+            return Ok(());
+        }
+        let schema = &self.options().schema;
+        let message = format!("schema {schema} was dropped or replaced: open the store again");
+        Err(Error::new(ErrorKind::Io, message).into())
     }
 
     async fn run(&self, client: &Client, sql: &str) -> Result<(), Failure> {

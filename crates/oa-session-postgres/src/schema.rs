@@ -1,8 +1,8 @@
 //! The tables, in every version.
 
 use oa_session::{Error, ErrorKind};
-use tokio_postgres::Client;
 use tokio_postgres::types::Type;
+use tokio_postgres::{Client, SimpleQueryMessage};
 
 use crate::error::{Failure, NOT_OURS, corrupt};
 use crate::row::{Parameter, get};
@@ -62,6 +62,17 @@ pub(crate) async fn prepare(client: &Client, schema: &str) -> Result<(), Failure
         Some(_) => Ok(()),
         None => Err(corrupt(NOT_OURS).into()),
     }
+}
+
+/// Runs a statement, and returns the number of the table of sessions, which no later table has; `None` if it is gone.
+pub(crate) async fn table_after(client: &Client, sql: &str) -> Result<Option<String>, Failure> {
+    // In one round trip.
+    let sql = format!("{sql}; SELECT to_regclass('sessions')::oid");
+    let answers = client.simple_query(&sql).await?;
+    Ok(answers.iter().find_map(|answer| match answer {
+        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+        _ => None,
+    }))
 }
 
 /// Checks on a new connection that the schema was not migrated since the store was opened.

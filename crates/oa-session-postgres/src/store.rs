@@ -20,6 +20,9 @@ use crate::pool::Access;
 /// Any number of stores, in any number of processes and machines, may use the same schema. Writers of one
 /// session wait for each other up to the timeout in [`Limits`]; writers of different sessions do not.
 ///
+/// If the schema is dropped or replaced under an open store, each operation fails with `Io` until the store is opened
+/// again.
+///
 /// A store has a bounded number of connections and its own thread for them, so its futures may be polled anywhere, with
 /// or without a runtime. Share it as `Arc<PostgresStore>`.
 pub struct PostgresStore {

@@ -191,3 +191,29 @@ fn deletes_cascade_to_messages() {
     let fork = oa_session::NewSession::new(id("b"), at(1));
     assert_eq!(kind(block_on(store.fork(&info.id, 0, fork))), ErrorKind::NotFound);
 }
+
+/// Revisions begin again with new tables, so a writer from before could replace what it has never seen.
+#[test]
+fn replaced_schema_takes_no_writes() {
+    let Some(place) = Place::new() else { return };
+    let store = place.open().unwrap();
+    let info = create(&store, "a");
+    place.execute(&format!("DROP SCHEMA {} CASCADE", place.schema));
+    for is_replaced in [false, true] {
+        if is_replaced {
+            assert_eq!(create(&place.open().unwrap(), "a").revision, info.revision);
+        }
+        let errors = [
+            append(&store, &info, turn(0)).unwrap_err(),
+            block_on(store.load(&id("a"))).unwrap_err(),
+            block_on(store.list(List::new(1))).unwrap_err(),
+            block_on(store.create(oa_session::NewSession::new(id("b"), at(1)))).unwrap_err(),
+        ];
+        for error in errors {
+            assert_eq!(error.kind(), ErrorKind::Io);
+            let said = "was dropped or replaced: open the store again";
+            assert_eq!(error.to_string(), format!("schema {} {said}", place.schema));
+        }
+    }
+    assert_eq!(block_on(place.open().unwrap().load(&id("a"))).unwrap().messages, []);
+}
