@@ -8,12 +8,15 @@
 //! [`SubAgents`] collects what the sub-agents of a run have done, because the messages of the conversation do not
 //! contain it.
 //!
+//! [`ShownResult`], [`activity`], [`notice`] and [`state_change`] read from events what front ends show.
+//!
 //! # When to use this crate directly
 //!
 //! To show an agent's conversations over your own transport. `oa-serve` shows them over HTTP.
 
 mod event;
 mod log;
+mod shown;
 mod sub_agents;
 
 pub use event::{
@@ -21,6 +24,7 @@ pub use event::{
     WaitingKind,
 };
 pub use log::{EventLog, Next};
+pub use shown::{ShownResult, activity, notice, state_change};
 pub use sub_agents::{SubAgent, SubAgents};
 
 #[cfg(doctest)]

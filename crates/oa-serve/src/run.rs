@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use oa_client::Client;
-use oa_event_log::{ConversationEvent, FailureKind, RunEvent, RunState};
+use oa_event_log::{ConversationEvent, FailureKind, RunEvent, RunState, state_change};
 use oa_session::{Error, ErrorKind, Follow, FollowProgress, SavedSession, Timestamp};
 use oa_types::{Message, MessageRole};
 use serde_json::{Map, Value};
@@ -13,7 +13,6 @@ use tokio::sync::{OwnedMutexGuard, watch};
 use tokio::time::sleep;
 
 use crate::conversation::Run;
-use crate::encoder::state_change;
 use crate::front_session::{agent_members, refuse_answer, remove_agents};
 use crate::front_state::FrontState;
 use crate::review::Review;

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use oa_event_log::{
-    ConversationEvent, FailureKind, RunEvent, RunState, SubAgent, SubAgents, WaitingCall,
-    WaitingKind,
+    ConversationEvent, FailureKind, RunEvent, RunState, ShownResult, SubAgent, SubAgents,
+    WaitingCall, WaitingKind, activity, notice, state_change,
 };
 use oa_events::AgentEvent;
 use oa_executor::ToolEvent;
@@ -13,7 +13,7 @@ use oa_types::{AssistantMessage, ContentBlock, ToolUseBlock, ToolUseError};
 use serde_json::{Value, json};
 
 use crate::conversation::View;
-use crate::encoder::{CallResult, Encoder, activity, notice, state_change};
+use crate::encoder::Encoder;
 
 /// A kind of text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -77,7 +77,7 @@ pub(crate) trait RunWriter: Send + 'static {
 
     fn custom(&mut self, name: &str, data: &Value, out: &mut Vec<u8>) {}
 
-    fn result(&mut self, result: &CallResult<'_>, out: &mut Vec<u8>) {}
+    fn result(&mut self, result: &ShownResult<'_>, out: &mut Vec<u8>) {}
 
     /// An event of a sub-agent. Later viewers do not need it: `agent` contains its effect.
     fn agent_event(&mut self, event: Value, out: &mut Vec<u8>) {}
@@ -157,7 +157,7 @@ impl<W: RunWriter> RunStream<W> {
                 self.writer.broken_call(error, out);
             }
             AgentEvent::Block(ContentBlock::ToolResult(block)) => {
-                self.result(&CallResult::of_block(&block), out);
+                self.result(&ShownResult::of_block(&block), out);
             }
             AgentEvent::ToolUseDelta(delta) => {
                 // Only the first fragment has the id and the name; later ones have the index of the call.
@@ -190,7 +190,7 @@ impl<W: RunWriter> RunStream<W> {
                 self.writer.call_runs(&call.tool_name, out);
             }
             AgentEvent::Tool(ToolEvent::CallComplete(result)) => {
-                self.result(&CallResult::of_execution(&result), out);
+                self.result(&ShownResult::of_execution(&result), out);
             }
             ref event @ AgentEvent::Tool(ref tool) => match (state_change(event), tool) {
                 (Some(members), _) => self.writer.state(members, out),
@@ -211,7 +211,7 @@ impl<W: RunWriter> RunStream<W> {
         }
     }
 
-    fn result(&mut self, result: &CallResult<'_>, out: &mut Vec<u8>) {
+    fn result(&mut self, result: &ShownResult<'_>, out: &mut Vec<u8>) {
         self.refused(result.call_id, out);
         self.writer.result(result, out);
     }

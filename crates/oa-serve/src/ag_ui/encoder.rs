@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use oa_event_log::{FailureKind, RunEvent, SubAgent, WaitingCall, WaitingKind};
+use oa_event_log::{FailureKind, RunEvent, ShownResult, SubAgent, WaitingCall, WaitingKind};
 use oa_types::{AssistantMessage, FinishReason, ToolUseBlock, ToolUseError, Usage};
 use serde_json::{Map, Value, json};
 
-use crate::encoder::{CallResult, approval_id, data};
+use crate::encoder::{approval_id, data};
 use crate::front_state::merge;
 use crate::run_stream::{Kind, RunWriter};
 
@@ -202,7 +202,7 @@ impl RunWriter for RunEvents {
     }
 
     /// Sends a result once, also for a call that an earlier run announced.
-    fn result(&mut self, result: &CallResult<'_>, out: &mut Vec<u8>) {
+    fn result(&mut self, result: &ShownResult<'_>, out: &mut Vec<u8>) {
         self.end_call(result.call_id, out);
         let before = self.calls.insert(result.call_id.to_owned(), Call::Answered);
         if before == Some(Call::Answered) {

@@ -2,13 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use oa_event_log::{FailureKind, RunEvent, SubAgent, WaitingKind};
+use oa_event_log::{FailureKind, RunEvent, ShownResult, SubAgent, WaitingKind};
 use oa_sse::Frame;
 use oa_types::{FinishReason, Outcome, ToolUseBlock, ToolUseError};
 use serde_json::{Value, json};
 
 use crate::ai_sdk::keys::without_forbidden_keys;
-use crate::encoder::{CallResult, approval_id, data};
+use crate::encoder::{approval_id, data};
 use crate::run_stream::{Kind, RunWriter};
 
 /// A run as one assistant message of a `useChat` front end.
@@ -168,7 +168,7 @@ impl RunWriter for MessageWriter {
     }
 
     /// Sends a result once. A call of an earlier run is not in `calls`: this run continues its message.
-    fn result(&mut self, result: &CallResult<'_>, out: &mut Vec<u8>) {
+    fn result(&mut self, result: &ShownResult<'_>, out: &mut Vec<u8>) {
         let id = result.call_id;
         let call = self.calls.entry(id.to_owned()).or_default();
         if call.is_done {
