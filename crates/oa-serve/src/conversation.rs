@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep};
 use crate::error::Refusal;
 use crate::front_session::{BeginFront, Front};
 use crate::limits::ServeLimits;
+use crate::permit::Permit;
 use crate::seat::Seat;
 
 /// A conversation in memory.
@@ -84,28 +85,6 @@ pub(crate) struct Run {
     /// Counts toward the server's limit of concurrent runs.
     _permit: Permit,
     is_over: bool,
-}
-
-/// The place of a run among those in progress.
-#[derive(Debug)]
-pub(crate) struct Permit(Arc<watch::Sender<usize>>);
-
-impl Permit {
-    /// Returns a place, unless there are `most` runs.
-    pub(crate) fn take(runs: &Arc<watch::Sender<usize>>, most: usize) -> Option<Self> {
-        let has_room = runs.send_if_modified(|runs| {
-            let has_room = *runs < most;
-            *runs += usize::from(has_room);
-            has_room
-        });
-        has_room.then(|| Self(Arc::clone(runs)))
-    }
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        self.0.send_modify(|runs| *runs -= 1);
-    }
 }
 
 /// The state of a conversation, except for its messages.

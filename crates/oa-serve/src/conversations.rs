@@ -15,10 +15,11 @@ use oa_types::{ContentBlock, Message};
 use serde_json::{Map, Value};
 use tokio::sync::{OwnedMutexGuard, watch};
 
-use crate::conversation::{Begin, Conversation, Permit, running};
+use crate::conversation::{Begin, Conversation, running};
 use crate::error::Refusal;
 use crate::front_session::{answer_members, with_claims, without_claim};
 use crate::limits::ServeLimits;
+use crate::permit::Permit;
 use crate::run::{Phase, Policy, Start, drive};
 use crate::seat::{Seat, give};
 

@@ -45,6 +45,15 @@ pub(crate) struct ClientResult {
     pub(crate) is_error: bool,
 }
 
+/// Checks the number of parts and of calls of a message.
+pub(crate) fn check_parts(content: &Value, calls: &[Value], most: usize) -> Result<(), Refusal> {
+    if calls.len().max(content.as_array().map_or(0, Vec::len)) > most {
+        let message = format!("a message can have at most {most} parts");
+        return Err(Refusal::too_large(message));
+    }
+    Ok(())
+}
+
 /// Creates a tool that runs in the front end from its declaration; `None` without a name.
 pub(crate) fn client_tool(declared: &Value) -> Option<FnTool> {
     let name = declared["name"].as_str()?;

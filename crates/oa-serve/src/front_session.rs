@@ -59,7 +59,7 @@ impl FrontMark {
 }
 
 /// The identifiers of a run for the front end that requested it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Front {
     /// The id of the assistant message.
     pub(crate) message_id: String,
@@ -76,13 +76,7 @@ pub(crate) struct Front {
 impl Front {
     /// Returns the front of a run of another process.
     pub(crate) fn of_mark(mark: FrontMark) -> Self {
-        Self {
-            message_id: mark.message_id,
-            is_continued: false,
-            external: Arc::default(),
-            denied: Vec::new(),
-            first: 0,
-        }
+        Self { message_id: mark.message_id, ..Self::default() }
     }
 }
 

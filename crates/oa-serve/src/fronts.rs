@@ -12,13 +12,14 @@ use oa_types::{MessageRole, ToolUseBlock};
 use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
-use crate::conversation::{Begin, Conversation, From, Permit, Viewer};
+use crate::conversation::{Begin, Conversation, From, Viewer};
 use crate::conversations::{Conversations, Key, now, prompt_event, to_the_end};
 use crate::error::Refusal;
 use crate::front::FrontTurn;
 use crate::front_session::{BeginFront, Front, FrontMark, FrontProtocol, session_id};
 use crate::history::{Joined, closed, join};
 use crate::openai::{CallIds, Sampling};
+use crate::permit::Permit;
 use crate::run::{Policy, Start, drive};
 use crate::seat::Seat;
 

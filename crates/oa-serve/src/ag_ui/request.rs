@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 
 use crate::body::{self, Arguments};
 use crate::error::Refusal;
-use crate::front::{Answers, Approval, ClientResult, FrontTurn, client_tool, result_text, unseen};
+use crate::front::{
+    Answers, Approval, ClientResult, FrontTurn, check_parts, client_tool, result_text, unseen,
+};
 use crate::limits::ServeLimits;
 
 /// The longest id of a thread or a run, in bytes.
@@ -146,12 +148,7 @@ fn push(
     turn: &mut FrontTurn,
 ) -> Result<(), Refusal> {
     let calls = message.tool_calls.as_deref().unwrap_or_default();
-    if message.content.as_array().is_some_and(|parts| parts.len() > limits.parts)
-        || calls.len() > limits.parts
-    {
-        let message = format!("a message can have at most {} parts", limits.parts);
-        return Err(Refusal::too_large(message));
-    }
+    check_parts(&message.content, calls, limits.parts)?;
     match &*message.role {
         "user" => {
             let content = content(&message.content);

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::body::{self, Arguments};
 use crate::error::Refusal;
-use crate::front::{ClientResult, FrontTurn, client_tool, result_text, unseen};
+use crate::front::{ClientResult, FrontTurn, check_parts, client_tool, result_text, unseen};
 use crate::limits::ServeLimits;
 use crate::openai::sampling::Sampling;
 
@@ -141,12 +141,7 @@ fn read_message(
     arguments: &mut Arguments,
 ) -> Result<Option<Message>, Refusal> {
     let calls = message.tool_calls.unwrap_or_default();
-    if message.content.as_array().is_some_and(|parts| parts.len() > limits.parts)
-        || calls.len() > limits.parts
-    {
-        let message = format!("a message can have at most {} parts", limits.parts);
-        return Err(Refusal::too_large(message));
-    }
+    check_parts(&message.content, &calls, limits.parts)?;
     Ok(match &*message.role {
         "system" | "developer" => {
             let text = text(&message.content);

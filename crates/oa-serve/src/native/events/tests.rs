@@ -10,8 +10,9 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::*;
-use crate::conversation::{Begin, Conversation, From, Permit, Viewer};
+use crate::conversation::{Begin, Conversation, From, Viewer};
 use crate::limits::ServeLimits;
+use crate::permit::Permit;
 use crate::seat::Seat;
 use crate::tests::sample_turn::{everything, turn};
 
