@@ -9,6 +9,7 @@ use oa_event_log::{
     SubAgents, WaitingCall, WaitingKind,
 };
 use oa_events::AgentEvent;
+use oa_session::{Error, ErrorKind};
 use oa_types::Usage;
 use tokio::sync::{RwLock, watch};
 use tokio::time::{Instant, sleep};
@@ -46,6 +47,8 @@ struct State {
     usage: Option<Usage>,
     /// The last event that the stored history covers.
     stored: Option<EventId>,
+    /// True if the last save failed, and a later one may succeed.
+    is_unsaved: bool,
     /// The sub-agents up to `stored`; `run_agents` holds those of this run.
     agents: Vec<SubAgent>,
     run_agents: SubAgents,
@@ -151,6 +154,7 @@ impl Conversation {
             answered: Vec::new(),
             usage: None,
             stored: None,
+            is_unsaved: false,
             agents: seat.agents(),
             run_agents: SubAgents::default(),
             steering: Vec::new(),
@@ -262,6 +266,8 @@ impl Conversation {
     /// Adopts the state of a conversation that another process has changed. `server` names this one in claims.
     pub(crate) fn adopt(&self, seat: &Seat, server: &str) {
         let mut state = self.state();
+        // What this server alone held is given up.
+        state.is_unsaved = false;
         state.answered = seat.claimed_by_others(server);
         let is_open = |call: &WaitingCall| !state.answered.contains(&call.call_id);
         state.waiting = seat.waiting().into_iter().filter(is_open).collect();
@@ -358,10 +364,28 @@ impl Conversation {
         self.changed.send_replace(());
     }
 
-    /// Returns the time of last use of an idle conversation; `None` if it is in use.
+    /// Returns the time of last use of a conversation that may be evicted; `None` if it is in use or unsaved.
     pub(crate) fn idle_since(&self) -> Option<Instant> {
         let state = self.state();
-        (state.run.is_none() && *self.viewers.borrow() == 0).then_some(state.used_at)
+        let is_idle = state.run.is_none() && *self.viewers.borrow() == 0;
+        (is_idle && !state.is_unsaved).then_some(state.used_at)
+    }
+
+    /// Returns the time of last use of a conversation without a run whose last save failed.
+    pub(crate) fn unsaved_since(&self) -> Option<Instant> {
+        let state = self.state();
+        (state.run.is_none() && state.is_unsaved).then_some(state.used_at)
+    }
+
+    /// Records the outcome of saving all events so far.
+    pub(crate) fn saved(&self, error: Option<&Error>) {
+        let mut state = self.state();
+        // Others do not pass: the store has another history, or cannot hold this one.
+        let passes = [ErrorKind::Busy, ErrorKind::Closed, ErrorKind::Io];
+        state.is_unsaved = error.is_some_and(|error| passes.contains(&error.kind()));
+        if error.is_none() {
+            state.is_stored();
+        }
     }
 
     pub(crate) fn touch(&self) {
@@ -383,10 +407,10 @@ impl Conversation {
         }
         let state = self.state();
         let (next, gap) = match from {
-            From::Event(seen) => match state.log.after(seen) {
-                Some(next) => (next, false),
-                None => (state.log.first(), true),
-            },
+            From::Event(seen) => {
+                let next = state.log.after(seen);
+                (next.unwrap_or_else(|| state.log.first()), next.is_none())
+            }
             From::First => (state.log.first(), false),
             From::Next => (state.log.next(), false),
             From::Number(number) => (number, false),
@@ -423,11 +447,6 @@ impl Run {
         state.log.push(self.id, event);
         drop(state);
         self.conversation.changed.send_replace(());
-    }
-
-    /// Records that the stored history covers all events so far.
-    pub(crate) fn is_stored(&self) {
-        self.conversation.state().is_stored();
     }
 
     /// Ends the run. Release the seat first, because another run may begin at once.

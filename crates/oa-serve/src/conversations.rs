@@ -5,22 +5,24 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::http::StatusCode;
+use futures_util::{StreamExt, stream};
 use oa_client::{AgentOptions, Client};
 use oa_event_log::{CallAnswer, ConversationEvent, WaitingKind};
 use oa_session::{
-    ErrorKind, List, MemoryStore, NewSession, SavedSession, SessionId, SessionInfo, SessionPage,
-    SessionStore, Timestamp,
+    ErrorKind, List, MemoryStore, NewSession, SavedSession, Session, SessionId, SessionInfo,
+    SessionPage, SessionStore, Timestamp,
 };
 use oa_types::{ContentBlock, Message};
 use serde_json::{Map, Value};
 use tokio::sync::{OwnedMutexGuard, watch};
+use tokio::time::timeout;
 
-use crate::conversation::{Begin, Conversation, running};
+use crate::conversation::{Begin, Conversation, Status, running};
 use crate::error::Refusal;
 use crate::front_session::{answer_members, with_claims, without_claim};
 use crate::limits::ServeLimits;
 use crate::permit::Permit;
-use crate::run::{Phase, Policy, Start, drive};
+use crate::run::{Phase, Policy, Start, drive, save_again};
 use crate::seat::{Seat, give};
 
 /// The conversations of a server, with their runs and their store.
@@ -79,7 +81,8 @@ impl Conversations {
     /// Rejects new runs, and waits until those in progress have ended. After [`ServeLimits::shutdown`] they are
     /// interrupted, and their conversations are saved with the text so far.
     ///
-    /// Event streams end when no run is in progress in their conversation.
+    /// Event streams end when no run is in progress in their conversation. At last, within the same time, conversations
+    /// whose last save failed are saved again.
     ///
     /// # Cancel safety
     ///
@@ -94,6 +97,8 @@ impl Conversations {
         });
         // The sender lives as long as `self`.
         let _ = self.0.runs.subscribe().wait_for(|runs| *runs == 0).await;
+        let saved = stream::iter(self.unsaved()).for_each(|unsaved| self.save_again(unsaved));
+        let _ = timeout(self.0.limits.shutdown, saved).await;
     }
 
     pub(crate) fn agent(&self) -> &AgentOptions {
@@ -141,9 +146,7 @@ impl Conversations {
         }
         // Loads without the lock of `open`. If another request has loaded it meanwhile, `open_as` returns that one.
         let saved = SavedSession::open(Arc::clone(&self.0.store), id).await?;
-        let seat = Seat::stored(&self.0.agent, saved)?;
-        let conversation = Arc::new(Conversation::new(seat, &self.0.limits));
-        self.open_as(key, || Ok(conversation))
+        self.keep(key, Seat::stored(&self.0.agent, saved)?).await
     }
 
     /// Returns a conversation as [`open`](Self::open) does; if it is not stored, a new one that is stored when its
@@ -154,8 +157,39 @@ impl Conversations {
             opened => return opened,
         }
         let seat = Seat::new(Client::new(self.0.agent.clone())?, Some(id.clone()));
+        self.keep(Key::Stored(id.clone()), seat).await
+    }
+
+    /// Keeps a conversation in memory, unless there is one with this key.
+    async fn keep(&self, key: Key, seat: Seat) -> Result<Arc<Conversation>, Refusal> {
         let conversation = Arc::new(Conversation::new(seat, &self.0.limits));
-        self.open_as(Key::Stored(id.clone()), || Ok(conversation))
+        let keep = || self.open_as(key.clone(), || Ok(Arc::clone(&conversation)));
+        let kept = keep();
+        // One that is saved again makes room.
+        if kept.is_err()
+            && let Some(unsaved) = self.unsaved().into_iter().next()
+        {
+            self.save_again(unsaved).await;
+            return keep();
+        }
+        kept
+    }
+
+    /// Returns the conversations without a run whose last save failed, least recently used first.
+    fn unsaved(&self) -> Vec<Arc<Conversation>> {
+        let open = self.open_now();
+        let unsaved = open.values().filter_map(|it| Some((it.unsaved_since()?, Arc::clone(it))));
+        let mut unsaved: Vec<_> = unsaved.collect();
+        unsaved.sort_by_key(|(since, _)| *since);
+        unsaved.into_iter().map(|(_, conversation)| conversation).collect()
+    }
+
+    async fn save_again(&self, conversation: Arc<Conversation>) {
+        if let Ok(mut seat) = conversation.seat.try_lock() {
+            // If it fails, it is the turn of another one.
+            conversation.touch();
+            save_again(&conversation, &mut seat).await;
+        }
     }
 
     /// Creates the session of a new conversation, unless it has one or is not stored.
@@ -226,11 +260,8 @@ impl Conversations {
     }
 
     /// Returns the session with its messages, and the status of the conversation. The messages cover the events up to
-    /// [`Status::stored`](crate::conversation::Status::stored).
-    pub(crate) async fn load(
-        &self,
-        id: &SessionId,
-    ) -> Result<(oa_session::Session, crate::conversation::Status), Refusal> {
+    /// [`Status::stored`].
+    pub(crate) async fn load(&self, id: &SessionId) -> Result<(Session, Status), Refusal> {
         let conversation = self.open(id).await?;
         // No save can end while this guard lives, so `stored` of the status names the last event that these
         // messages cover.
@@ -400,10 +431,14 @@ impl Conversations {
         let _saving = conversation.saving.write().await;
         // The history has the results, the metadata the approvals and denials. If the request is dropped in
         // between, only the latter are lost, and their calls wait again after a restart.
-        let _ = saved.save_waiting_now(client.history()).await;
+        let mut stored = saved.save_waiting_now(client.history()).await;
         if !early.is_empty() {
             let (id, members) = (saved.session().info.id.clone(), answer_members(early));
-            let _ = self.0.store.set_metadata(&id, members, Timestamp::now()).await;
+            let set = self.0.store.set_metadata(&id, members, Timestamp::now()).await;
+            stored = stored.and_then(|()| set.map(drop));
+        }
+        if let Err(error) = stored {
+            conversation.saved(Some(&error));
         }
     }
 
@@ -489,7 +524,7 @@ pub(crate) fn prompt_event(prompt: &Message) -> ConversationEvent {
     ConversationEvent::Prompt { text: prompt.text(), images: images.collect() }
 }
 
-/// Makes room for one more conversation by evicting the least recently used idle ones.
+/// Makes room for one more conversation by evicting the least recently used idle ones that are saved.
 fn make_room(open: &mut HashMap<Key, Arc<Conversation>>, most: usize) -> Result<(), Refusal> {
     while open.len() >= most.max(1) {
         // Requests, runs and viewers hold a clone. New ones are made under the lock of `open`, which the
@@ -497,7 +532,9 @@ fn make_room(open: &mut HashMap<Key, Arc<Conversation>>, most: usize) -> Result<
         let idle = open.iter().filter(|(_, conversation)| Arc::strong_count(conversation) == 1);
         let idle = idle.filter_map(|(id, conversation)| Some((conversation.idle_since()?, id)));
         let Some((_, id)) = idle.min() else {
-            return Err(Refusal::busy(format!("{most} conversations are in use; try again later")));
+            let message =
+                format!("{most} conversations are in use or could not be saved; try again later");
+            return Err(Refusal::busy(message));
         };
         let id = id.clone();
         open.remove(&id);

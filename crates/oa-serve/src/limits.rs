@@ -27,7 +27,7 @@ pub struct ServeLimits {
     /// Maximum number of events kept for viewers of one conversation; 20,000 by default. Pieces of one text count as
     /// one.
     pub kept_events: usize,
-    /// Maximum number of conversations in memory; 1,024 by default. Idle ones are evicted to make room.
+    /// Maximum number of conversations in memory; 1,024 by default. Idle ones are evicted once they are saved.
     pub conversations: usize,
     /// Maximum number of conversations kept by a server without a [store](crate::AgentServer::session_store); 10,000 by
     /// default. The oldest are deleted.

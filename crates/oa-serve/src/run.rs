@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 use tokio::sync::{OwnedMutexGuard, watch};
 use tokio::time::sleep;
 
-use crate::conversation::Run;
-use crate::front_session::{agent_members, refuse_answer, remove_agents};
+use crate::conversation::{Conversation, Run};
+use crate::front_session::{agent_members, answer_members, refuse_answer, remove_agents};
 use crate::front_state::FrontState;
 use crate::review::Review;
 use crate::seat::Seat;
@@ -230,6 +230,17 @@ fn deny_all(client: &mut Client) -> bool {
     !calls.is_empty() && client.pending_calls().is_empty()
 }
 
+/// Saves a conversation whose last save failed.
+pub(crate) async fn save_again(conversation: &Conversation, seat: &mut Seat) {
+    let Seat { client, saved: Some(saved), members, early, .. } = seat else { return };
+    if !early.is_empty() {
+        members.extend(answer_members(early));
+    }
+    let _saving = conversation.saving.write().await;
+    let error = save(saved, members, client.history()).await.err();
+    conversation.saved(error.as_ref());
+}
+
 /// Saves the history of a run.
 struct Saving<'a> {
     run: &'a Run,
@@ -245,8 +256,7 @@ struct Saving<'a> {
 impl Saving<'_> {
     async fn save(&mut self, history: &[Message]) {
         if let Some(saved) = &mut self.saved {
-            // Held until `is_stored`: a reader of the store sees the history and its last event change
-            // together.
+            // Held until `saved`: a reader of the store sees the history and its last event change together.
             let _saving = self.run.conversation.saving.write().await;
             // The prompt in history is the one that the hooks have accepted.
             if self.is_untitled
@@ -255,29 +265,33 @@ impl Saving<'_> {
                 self.members.insert("title".to_owned(), title.into());
                 self.is_untitled = false;
             }
-            if !self.members.is_empty() {
-                let (store, id) = (saved.store(), &saved.session().info.id);
-                let set = |members| store.set_metadata(id, members, Timestamp::now());
-                self.error = set(self.members.clone()).await.err();
-                // The metadata may hold much that is not the server's. Sub-agents are only shown, so they give way.
-                if self.error.as_ref().is_some_and(|error| error.kind() == ErrorKind::Limit)
-                    && remove_agents(self.members)
-                {
-                    self.error = set(self.members.clone()).await.err();
-                }
-                // Without its members, the history would have approval requests that nobody can answer after
-                // a restart. The members are kept for the next attempt.
-                if self.error.is_some() {
-                    return;
-                }
-                self.members.clear();
-            }
-            self.error = saved.save_waiting_now(history).await.err();
-            if self.error.is_none() {
-                self.run.is_stored();
-            }
+            self.error = save(saved, self.members, history).await.err();
+            self.run.conversation.saved(self.error.as_ref());
         }
     }
+}
+
+async fn save(
+    saved: &mut SavedSession,
+    members: &mut Map<String, Value>,
+    history: &[Message],
+) -> Result<(), Error> {
+    if !members.is_empty() {
+        let (store, id) = (saved.store(), &saved.session().info.id);
+        let set = |members| store.set_metadata(id, members, Timestamp::now());
+        let mut stored = set(members.clone()).await;
+        // The metadata may hold much that is not the server's. Sub-agents are only shown, so they give way.
+        if stored.as_ref().is_err_and(|error| error.kind() == ErrorKind::Limit)
+            && remove_agents(members)
+        {
+            stored = set(members.clone()).await;
+        }
+        // Without its members, the history would have approval requests that nobody can answer after a restart.
+        // The members are kept for the next attempt.
+        stored?;
+        members.clear();
+    }
+    saved.save_waiting_now(history).await
 }
 
 /// Returns a title for a conversation: the first line of the first prompt that has text. Those before it are images.

@@ -331,6 +331,95 @@ async fn unsaved_answers_are_not_forgotten() {
     assert!(body.contains("You said: Hello"), "{body}");
 }
 
+/// A store of which a disk that is full takes no writes, except new sessions. Also returns what fills it.
+fn full_disk() -> (Arc<dyn SessionStore>, Arc<AtomicBool>) {
+    let is_full = Arc::new(AtomicBool::new(true));
+    let full = Arc::clone(&is_full);
+    let store = FaultStore::new(MemoryStore::new(), move |point| {
+        let is_write = matches!(
+            point,
+            FaultPoint::Before(Operation::Append | Operation::SetMetadata | Operation::SetPending)
+        );
+        let fails = is_write && full.load(Ordering::Relaxed);
+        async move { if fails { Err(Error::new(ErrorKind::Io, "disk full")) } else { Ok(()) } }
+    });
+    (Arc::new(store), is_full)
+}
+
+#[tokio::test]
+async fn unsaved_conversations_are_not_evicted() {
+    let (store, is_full) = full_disk();
+    let mut limits = ServeLimits::default();
+    limits.conversations = 2;
+    let app = App::new(|server| server.session_store(store).limits(limits));
+    let (first, second, third) = (app.create().await, app.create().await, app.create().await);
+    for path in [&first, &second] {
+        app.view(path, None).await;
+        app.prompt(path, "Hello").await;
+        app.view(path, None).await.run().await;
+        // A saved one makes room, so that the next one fits.
+        let (status, _) = app.get(&third).await;
+        let has_room = path == &first;
+        assert_eq!(status == StatusCode::OK, has_room, "{status}");
+    }
+    let (status, refused) = app.get(&third).await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    let why = "2 conversations are in use or could not be saved; try again later";
+    assert_eq!(refused["error"]["message"], why);
+    is_full.store(false, Ordering::Relaxed);
+    assert_eq!(app.get(&third).await.0, StatusCode::OK);
+    for path in [&first, &second] {
+        let mut events = app.view(path, None).await;
+        app.prompt(path, "[body]").await;
+        let body = text(&events.run().await);
+        assert!(body.contains("You said: Hello"), "{body}");
+    }
+}
+
+/// An answer while another call of the turn waits is saved again, too.
+#[tokio::test]
+async fn unsaved_answers_are_not_evicted() {
+    let fails = Arc::new(AtomicBool::new(false));
+    let failing = Arc::clone(&fails);
+    let store = FaultStore::new(MemoryStore::new(), move |point| {
+        let is_answer = point == FaultPoint::Before(Operation::SetMetadata);
+        let fails = is_answer && failing.load(Ordering::Relaxed);
+        async move { if fails { Err(Error::new(ErrorKind::Busy, "in use")) } else { Ok(()) } }
+    });
+    let mut limits = ServeLimits::default();
+    limits.conversations = 1;
+    let app = App::new(|server| server.session_store(store).limits(limits));
+    let (path, other) = (app.create().await, app.create().await);
+    app.view(&path, None).await;
+    app.prompt(&path, "[both]").await;
+    app.view(&path, None).await.run().await;
+    let (_, known) = app.get(&path).await;
+    let call = known["waiting"][0]["call_id"].as_str().expect("a call waits");
+    fails.store(true, Ordering::Relaxed);
+    let approve = format!("{path}/calls/{call}/approve");
+    assert_eq!(app.post(&approve, json!({})).await.0, StatusCode::ACCEPTED);
+    assert_eq!(app.get(&other).await.0, StatusCode::SERVICE_UNAVAILABLE);
+    fails.store(false, Ordering::Relaxed);
+    assert_eq!(app.get(&other).await.0, StatusCode::OK);
+    let (_, known) = app.get(&path).await;
+    assert_eq!(known["waiting"].as_array().map(Vec::len), Some(1), "{known}");
+}
+
+#[tokio::test]
+async fn shutdown_saves_unsaved_conversations() {
+    let (store, is_full) = full_disk();
+    let app = App::new(|server| server.session_store(Arc::clone(&store)));
+    let path = app.create().await;
+    let mut events = app.view(&path, None).await;
+    app.prompt(&path, "Hello").await;
+    events.run().await;
+    is_full.store(false, Ordering::Relaxed);
+    app.conversations.shutdown().await;
+    let page = store.list(oa_session::List::new(1)).await;
+    let info = &page.as_ref().expect("it can be read").sessions[0];
+    assert_eq!((info.message_count, info.title()), (2, Some("Hello")));
+}
+
 #[tokio::test]
 async fn invalid_requests_get_error_messages() {
     let app = App::new(|server| server);
