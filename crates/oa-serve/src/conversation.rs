@@ -1,5 +1,6 @@
 //! One conversation: its agent, its run, and the events that viewers read.
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use oa_event_log::{
 use oa_events::AgentEvent;
 use oa_session::{Error, ErrorKind};
 use oa_types::Usage;
-use tokio::sync::{RwLock, watch};
+use tokio::sync::{OwnedMutexGuard, RwLock, watch};
 use tokio::time::{Instant, sleep};
 
 use crate::error::Refusal;
@@ -263,19 +264,40 @@ impl Conversation {
         }
     }
 
-    /// Adopts the state of a conversation that another process has changed. `server` names this one in claims.
-    pub(crate) fn adopt(&self, seat: &Seat, server: &str) {
-        let mut state = self.state();
-        // What this server alone held is given up.
-        state.is_unsaved = false;
+    /// Waits for the seat, which others hold for a moment. Refused while a run is in progress, which holds it to its end.
+    pub(crate) async fn idle_seat(&self) -> Result<OwnedMutexGuard<Seat>, Refusal> {
+        // As in `idle`: the beginning of a run completes `changed`.
+        let mut changed = self.changed.subscribe();
+        let mut seat = pin!(Arc::clone(&self.seat).lock_owned());
+        while !self.is_running() {
+            tokio::select! {
+                biased;
+                seat = &mut seat => return Ok(seat),
+                _ = changed.changed() => {}
+            }
+        }
+        Err(running())
+    }
+
+    /// Adopts the state of a conversation that another process has changed. `server` names this one in claims. Returns
+    /// true if the answer to a claimed call is not stored yet.
+    pub(crate) fn adopt(&self, seat: &Seat, server: &str) -> bool {
+        let (mut state, open) = (self.state(), seat.waiting());
         state.answered = seat.claimed_by_others(server);
-        let is_open = |call: &WaitingCall| !state.answered.contains(&call.call_id);
-        state.waiting = seat.waiting().into_iter().filter(is_open).collect();
+        let (claimed, waiting): (Vec<_>, _) =
+            open.into_iter().partition(|call| state.is_answered(&call.call_id));
+        // What this server alone held is given up, and the events about it with it.
+        (state.stored, state.is_unsaved, state.usage) = (state.log.last(), false, None);
+        (state.agents, state.run_agents) = (seat.agents(), SubAgents::default());
+        state.waiting = waiting;
+        // The agent that held these messages is replaced.
+        state.steering.clear();
         if let Some(mark) = seat.mark() {
             // Approvals name the run that asked for them, here the one of the other process.
             state.last_run = state.last_run.max(mark.run);
             state.front = Some(Front::of_mark(mark));
         }
+        !claimed.is_empty()
     }
 
     /// Marks a waiting call as answered.

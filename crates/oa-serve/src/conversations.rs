@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{OwnedMutexGuard, watch};
 use tokio::time::timeout;
 
-use crate::conversation::{Begin, Conversation, Status, running};
+use crate::conversation::{Begin, Conversation, Status};
 use crate::error::Refusal;
 use crate::front_session::{answer_members, with_claims, without_claim};
 use crate::limits::ServeLimits;
@@ -185,7 +185,7 @@ impl Conversations {
     }
 
     async fn save_again(&self, conversation: Arc<Conversation>) {
-        if let Ok(mut seat) = conversation.seat.try_lock() {
+        if let Ok(mut seat) = conversation.idle_seat().await {
             // If it fails, it is the turn of another one.
             conversation.touch();
             save_again(&conversation, &mut seat).await;
@@ -263,6 +263,13 @@ impl Conversations {
     /// [`Status::stored`].
     pub(crate) async fn load(&self, id: &SessionId) -> Result<(Session, Status), Refusal> {
         let conversation = self.open(id).await?;
+        // Another server may have asked or answered since this one has seen the conversation. A run would have seen it.
+        if let Ok(mut seat) = conversation.idle_seat().await {
+            self.refresh(&conversation, &mut seat).await?;
+            if let Some(saved) = &seat.saved {
+                return Ok((saved.session().clone(), conversation.status()));
+            }
+        }
         // No save can end while this guard lives, so `stored` of the status names the last event that these
         // messages cover.
         let _saving = conversation.saving.read().await;
@@ -314,9 +321,7 @@ impl Conversations {
     pub(crate) async fn prompt(&self, id: &SessionId, prompt: Message) -> Result<u64, Refusal> {
         let conversation = self.open(id).await?;
         let permit = self.permit()?;
-        // A run holds the seat until its end.
-        let seat = Arc::clone(&conversation.seat);
-        let mut seat = seat.try_lock_owned().map_err(|_| running())?;
+        let mut seat = conversation.idle_seat().await?;
         self.refresh(&conversation, &mut seat).await?;
         let event = prompt_event(&prompt);
         self.start(&conversation, seat, permit, Start::Prompt(prompt), Some(event))
@@ -325,8 +330,7 @@ impl Conversations {
     /// Removes and returns the steered messages that no run has read. Refused while a run is in progress.
     pub(crate) async fn take_steered(&self, id: &SessionId) -> Result<Vec<String>, Refusal> {
         let conversation = self.open(id).await?;
-        // A run holds the seat until its end.
-        let mut seat = Arc::clone(&conversation.seat).try_lock_owned().map_err(|_| running())?;
+        let mut seat = conversation.idle_seat().await?;
         let messages = seat.client.take_steered();
         conversation.forget_steering();
         Ok(messages.iter().map(Message::text).collect())
@@ -355,11 +359,10 @@ impl Conversations {
             CallAnswer::Approved { .. } | CallAnswer::Denied { .. } => WaitingKind::Approval,
             CallAnswer::Result { .. } => WaitingKind::Result,
         };
-        let seat = Arc::clone(&conversation.seat);
         let mut seat = match conversation.waiting_call(call_id, kind) {
-            Ok(_) => seat.lock_owned().await,
+            Ok(_) => Arc::clone(&conversation.seat).lock_owned().await,
             // Another server may have asked since this one has seen the conversation. A run would have seen it.
-            Err(refusal) => seat.try_lock_owned().map_err(|_| refusal)?,
+            Err(refusal) => conversation.idle_seat().await.map_err(|_| refusal)?,
         };
         self.refresh(&conversation, &mut seat).await?;
         // Another viewer may have answered it in between, here or on another server.
@@ -461,17 +464,16 @@ impl Conversations {
         Ok(id)
     }
 
-    /// Reloads the conversation if another process has written to it.
+    /// Reloads the conversation if another process has written to it, or has not yet stored an answer.
     pub(crate) async fn refresh(
         &self,
         conversation: &Conversation,
         seat: &mut Seat,
     ) -> Result<(), Refusal> {
         let Some(saved) = &mut seat.saved else { return Ok(()) };
-        if saved.catch_up().await? {
+        if saved.catch_up().await? || seat.is_behind {
             seat.restore(&self.0.agent)?;
-            conversation.forget_steering();
-            conversation.adopt(seat, &self.0.server);
+            seat.is_behind = conversation.adopt(seat, &self.0.server);
         }
         Ok(())
     }

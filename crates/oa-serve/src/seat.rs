@@ -36,6 +36,8 @@ pub(crate) struct Seat {
     pub(crate) state: Option<FrontState>,
     /// True until a run begins, if the client was restored from the store.
     pub(crate) is_restored: bool,
+    /// True until a run begins, if the store lacked the answer of another server to a call that it has claimed.
+    pub(crate) is_behind: bool,
 }
 
 impl Seat {
@@ -51,6 +53,7 @@ impl Seat {
             has_members: false,
             state: None,
             is_restored: false,
+            is_behind: false,
         }
     }
 
@@ -109,7 +112,7 @@ impl Seat {
         if !waits {
             self.early.clear();
         }
-        self.is_restored = false;
+        (self.is_restored, self.is_behind) = (false, false);
         // A run without a front end has members only to remove those of an earlier run.
         if front.is_some() || self.has_members {
             self.members = run_members(front, &self.early);

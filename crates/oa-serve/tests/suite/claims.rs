@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
 use oa_hooks::ToolRule;
@@ -10,6 +11,7 @@ use oa_session::{
 };
 use serde_json::json;
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 use crate::app::{App, agent};
 
@@ -72,6 +74,72 @@ async fn early_answers_go_with_their_turn() {
     assert_eq!(second.post(&result, json!({"content": "teal"})).await.0, StatusCode::ACCEPTED);
     events.run().await;
     assert!(answers().await.is_ok_and(|has_answers| !has_answers));
+}
+
+/// Also one that has the conversation in memory, from before the other one asked.
+#[tokio::test]
+async fn each_server_lists_waiting_calls() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+    let app = || {
+        let store = Arc::clone(&store);
+        App::of(agent().tool_rule(ToolRule::ask("wait")), |server| server.session_store(store))
+    };
+    let (first, second) = (app(), app());
+    let path = first.create().await;
+    let mut events = first.view(&path, None).await;
+    assert_eq!(second.get(&path).await.1["waiting"], json!([]));
+    first.prompt(&path, "[wait]").await;
+    events.run().await;
+    let (_, known) = second.get(&path).await;
+    assert_eq!(known["waiting"], first.get(&path).await.1["waiting"]);
+    assert_eq!(known["waiting"][0]["kind"], "approval");
+    let call = known["waiting"][0]["call_id"].as_str().expect("a call waits");
+    let approve = format!("{path}/calls/{call}/approve");
+    assert_eq!(first.post(&approve, json!({})).await.0, StatusCode::ACCEPTED);
+    assert_eq!(second.get(&path).await.1["waiting"], json!([]));
+}
+
+/// A server that has read the conversation between the claim of another one and its answer reads the answer, too.
+#[tokio::test(start_paused = true)]
+async fn answers_are_read_after_their_claims() {
+    let answers = Arc::new(Mutex::new(()));
+    let turn = Arc::clone(&answers);
+    let store = FaultStore::new(MemoryStore::new(), move |point| {
+        let turn = Arc::clone(&turn);
+        async move {
+            if point == FaultPoint::Before(Operation::SetMetadata) {
+                drop(turn.lock().await);
+            }
+            Ok(())
+        }
+    });
+    let store: Arc<dyn SessionStore> = Arc::new(store);
+    let app = || App::new(|server| server.session_store(Arc::clone(&store)));
+    let (first, second) = (app(), app());
+    let path = first.create().await;
+    let mut events = first.view(&path, None).await;
+    first.prompt(&path, "[both]").await;
+    events.run().await;
+    let (_, known) = second.get(&path).await;
+    let call = |place: usize| known["waiting"][place]["call_id"].as_str().expect("a call waits");
+    let approve = format!("{path}/calls/{}/approve", call(0));
+    let held = answers.lock().await;
+    let meanwhile = async {
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        let (_, claimed) = second.get(&path).await;
+        drop(held);
+        claimed
+    };
+    let ((status, _), claimed) = tokio::join!(first.post(&approve, json!({})), meanwhile);
+    assert_eq!(status, StatusCode::ACCEPTED);
+    assert_eq!(claimed["waiting"].as_array().map(Vec::len), Some(1), "{claimed}");
+    let mut events = second.view(&path, None).await;
+    let result = format!("{path}/calls/{}/result", call(1));
+    assert_eq!(second.post(&result, json!({"content": "teal"})).await.0, StatusCode::ACCEPTED);
+    let run = timeout(Duration::from_secs(60), events.run()).await.expect("the turn continues");
+    assert!(run.iter().any(|event| event.data["data"]["type"] == "tool_call_complete"), "{run:?}");
 }
 
 /// The front end's prompt has closed the call, and its run is refused.

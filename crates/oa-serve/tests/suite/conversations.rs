@@ -420,6 +420,20 @@ async fn shutdown_saves_unsaved_conversations() {
     assert_eq!((info.message_count, info.title()), (2, Some("Hello")));
 }
 
+/// A reader takes the conversation from the store, and a prompt that comes meanwhile waits for it.
+#[tokio::test(start_paused = true)]
+async fn readers_do_not_refuse_prompts() {
+    let store = FaultStore::new(MemoryStore::new(), async |_| {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        Ok(())
+    });
+    let app = App::new(|server| server.session_store(store));
+    let path = app.create().await;
+    app.get(&path).await;
+    let ((status, _), ()) = tokio::join!(app.get(&path), app.prompt(&path, "Hello"));
+    assert_eq!(status, StatusCode::OK);
+}
+
 #[tokio::test]
 async fn invalid_requests_get_error_messages() {
     let app = App::new(|server| server);
