@@ -6,7 +6,9 @@ use std::time::Duration;
 use axum::Json;
 use axum::body::{Body, HttpBody, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
+use axum::http::header::{
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, WWW_AUTHENTICATE,
+};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -71,7 +73,14 @@ pub(crate) async fn check(
 /// Refuses bodies that are not JSON: a page of another origin can send other types without a preflight request.
 pub(crate) async fn json_bodies(request: Request, next: Next) -> Response {
     let headers = request.headers();
-    let has_body = !matches!(*request.method(), Method::GET | Method::HEAD | Method::DELETE);
+    // No route reads the body of a request with another method.
+    let has_body = matches!(*request.method(), Method::PATCH | Method::POST);
+    let coding = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
+    if coding.is_some_and(|coding| !coding.eq_ignore_ascii_case(b"identity")) {
+        let message = "the body must not be compressed";
+        let accepted = [(ACCEPT_ENCODING, "identity")];
+        return (StatusCode::UNSUPPORTED_MEDIA_TYPE, accepted, message).into_response();
+    }
     let content_type = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = content_type.and_then(|kind| kind.split(';').next()).unwrap_or_default();
     if has_body && !kind.trim().eq_ignore_ascii_case("application/json") {
@@ -140,12 +149,9 @@ pub(crate) async fn json_errors(response: Response) -> Response {
         message = status.canonical_reason().unwrap_or("error").to_lowercase();
     }
     let error = json!({ "message": message, "type": "invalid_request_error", "code": null });
-    let body = Json(json!({ "error": error })).into_response();
-    parts.headers.extend(body.headers().clone());
+    let error = Json(json!({ "error": error })).into_response();
     // It is the length of the text.
-    parts.headers.remove(axum::http::header::CONTENT_LENGTH);
-    Response::from_parts(
-        parts,
-        Body::from(to_bytes(body.into_body(), usize::MAX).await.unwrap_or_default()),
-    )
+    parts.headers.remove(CONTENT_LENGTH);
+    parts.headers.extend(error.headers().clone());
+    Response::from_parts(parts, error.into_body())
 }

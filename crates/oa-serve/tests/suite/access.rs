@@ -167,6 +167,40 @@ async fn bodies_are_json_and_bounded() {
     }
 }
 
+/// Not the type of a body that it need not have.
+#[tokio::test]
+async fn other_methods_are_not_allowed() {
+    let app = App::new(|server| server);
+    for (method, path, allowed) in [
+        (Method::OPTIONS, "/api/conversations", "GET,HEAD,POST"),
+        (Method::PUT, "/api/conversations/x", "GET,HEAD,DELETE,PATCH"),
+        (Method::OPTIONS, "/v1/chat/completions", "POST"),
+        (Method::GET, "/ag-ui", "POST"),
+        (Method::PUT, "/api/chat", "POST"),
+    ] {
+        let answer = app.request(request(method, path, &[])).await;
+        assert_eq!(answer.status(), StatusCode::METHOD_NOT_ALLOWED, "{path}");
+        assert_eq!(answer.headers()["allow"], allowed, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn compressed_bodies_are_refused_by_name() {
+    let app = App::new(|server| server);
+    let plain =
+        request(Method::POST, "/api/conversations", &[JSON, ("content-encoding", "identity")]);
+    assert_eq!(app.request(plain).await.status(), StatusCode::CREATED);
+    for path in ["/api/conversations", "/api/chat", "/ag-ui", "/v1/chat/completions"] {
+        let zipped = request(Method::POST, path, &[JSON, ("content-encoding", "gzip")]);
+        let answer = app.request(zipped).await;
+        assert_eq!(answer.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE, "{path}");
+        assert_eq!(answer.headers()["accept-encoding"], "identity", "{path}");
+        let body = answer.into_body().collect().await.expect("the body ends").to_bytes();
+        let said = String::from_utf8_lossy(&body);
+        assert!(said.contains("compressed"), "{path}: {said}");
+    }
+}
+
 /// A short value takes far more memory than its text.
 #[tokio::test]
 async fn values_of_bodies_are_bounded() {
