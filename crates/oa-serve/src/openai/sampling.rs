@@ -45,9 +45,13 @@ impl Sampling {
             sampling.stop = stops(stop)?;
         }
         if let Some(seed) = get("seed") {
-            let seed =
-                seed.as_u64().ok_or_else(|| wrong("seed", "must be an integer, at least 0"))?;
-            sampling.seed = Some(seed);
+            sampling.seed = seed.as_u64();
+            if sampling.seed.is_none() && !seed.is_i64() {
+                return Err(wrong("seed", "must be an integer"));
+            }
+            // A negative one, which an agent's own cannot be: some servers take it for a random one.
+            let negative = sampling.seed.is_none().then(|| ("seed".to_owned(), seed.clone()));
+            sampling.others.extend(negative);
         }
         for name in ["frequency_penalty", "presence_penalty"] {
             if let Some(penalty) = number(get(name), name, -2.0, 2.0)? {

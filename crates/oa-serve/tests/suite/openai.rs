@@ -73,6 +73,7 @@ async fn parameters_reach_the_model() {
     assert_eq!(request["max_tokens"], 50);
     assert_eq!(request["temperature"], 1.5);
     assert!(request.get("seed").is_none() && request.get("response_format").is_none());
+    assert_eq!(sent(&app, json!({"seed": -1})).await["seed"], -1);
 }
 
 /// Also while a tool reports what this protocol cannot express.

@@ -31,6 +31,15 @@ fn each_parameter_is_applied() {
     assert_eq!(Value::Object(to.extra_body), others);
 }
 
+/// They are valid in OpenAI's interface, and front ends send -1.
+#[test]
+fn negative_seeds_are_forwarded() {
+    let mut agent = ChatParameters::new("model");
+    agent.seed = Some(4);
+    let to = applied(&json!({"seed": -1}), &agent);
+    assert_eq!(Value::Object(to.extra_body), json!({"seed": -1}));
+}
+
 #[test]
 fn invalid_parameters_are_named() {
     for (name, value) in [
@@ -43,7 +52,8 @@ fn invalid_parameters_are_named() {
         ("stop", json!("")),
         ("stop", json!([1])),
         ("stop", json!(vec!["x"; MOST_STOPS + 1])),
-        ("seed", json!(-1)),
+        ("seed", json!(1.5)),
+        ("seed", json!("x")),
         ("frequency_penalty", json!(2.5)),
         ("presence_penalty", json!([])),
         ("logit_bias", json!(1)),
