@@ -8,7 +8,7 @@ use oa_client::{AgentOptions, Client};
 use oa_event_log::{CallAnswer, RunEvent};
 use oa_session::SessionId;
 use oa_tools::{FnTool, Tool};
-use oa_types::{MessageRole, ToolUseBlock};
+use oa_types::{ContentBlock, MessageRole, ToolUseBlock};
 use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
@@ -85,6 +85,11 @@ impl Conversations {
         request: FrontRequest,
         ending: impl FnOnce(&RunEvent) + Send + 'static,
     ) -> Result<FrontRun, Refusal> {
+        // No turn accepts it, and the run in progress must not be stopped for it.
+        let is_blank = |it: &ContentBlock| it.as_text().is_some_and(|text| text.trim().is_empty());
+        if request.turn.prompt.as_ref().is_some_and(|it| it.content.iter().all(is_blank)) {
+            return Err(Refusal::bad_request("the prompt is empty"));
+        }
         let (conversations, conversation) = (self.clone(), Arc::clone(conversation));
         // Concurrent requests take turns, and each stops the run of the one before. One whose client hangs up
         // while it waits does not run.

@@ -76,11 +76,7 @@ pub(crate) fn read(body: &[u8], limits: &ServeLimits) -> Result<ChatTurn, Refusa
     let (mut continues, mut denied) = (None, Vec::new());
     match last.role {
         Role::User => {
-            let content = user_content(&last.parts);
-            if content.is_empty() {
-                return Err(Refusal::bad_request("The prompt is empty."));
-            }
-            turn.prompt = Some(Message::user_with_blocks(content));
+            turn.prompt = Some(Message::user_with_blocks(user_content(&last.parts)));
         }
         Role::Assistant => {
             continues = last.id.clone().filter(|id| !id.is_empty() && id.len() <= LONGEST_ID);

@@ -126,6 +126,29 @@ async fn invalid_parameters_are_named() {
     assert_eq!(told, Some("unknown model \"none\": GET /v1/models lists the available models"));
 }
 
+/// A client's mistake, and not a failure of the server. The run in progress goes on.
+#[tokio::test]
+async fn blank_prompts_are_bad_requests() {
+    let app = App::new(|server| server);
+    let part = json!([{"type": "text", "text": "Hello"}]);
+    let user = json!([{"id": "u", "role": "user", "parts": part}]);
+    app.frames("/api/chat", &json!({"id": "c", "messages": user})).await;
+    app.prompt("/api/conversations/chat-c", "[long]").await;
+    for text in ["", " \n"] {
+        let part = json!([{"type": "text", "text": text}]);
+        let user = json!([{"id": "u", "role": "user", "content": text, "parts": part}]);
+        for (path, body) in [
+            ("/api/chat", json!({"id": "c", "messages": user})),
+            ("/ag-ui", json!({"threadId": "t", "runId": "r", "messages": user})),
+            ("/v1/chat/completions", asking(text, json!({}))),
+        ] {
+            let (status, body) = app.post(path, body).await;
+            assert_eq!(status, StatusCode::BAD_REQUEST, "{path}: {body}");
+        }
+    }
+    assert_eq!(app.conversations.running(), 1);
+}
+
 /// A model whose answers have a format cannot write calls as text: neither the agent's nor the client's.
 #[tokio::test]
 async fn formats_exclude_calls_as_text() {
