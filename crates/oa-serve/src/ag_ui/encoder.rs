@@ -249,18 +249,10 @@ impl RunWriter for RunEvents {
         for id in open {
             self.end_call(&id, out);
         }
-        let interrupts: Vec<_> = run
-            .waiting
-            .iter()
-            .filter(|call| call.kind == WaitingKind::Approval)
-            .map(|call| interrupt(run.run, call))
-            .collect();
-        let pending: Vec<_> = run
-            .waiting
-            .iter()
-            .filter(|call| call.kind == WaitingKind::Result)
-            .map(|call| &*call.call_id)
-            .collect();
+        let waiting = |kind| run.waiting.iter().filter(move |call| call.kind == kind);
+        let interrupts: Vec<_> =
+            waiting(WaitingKind::Approval).map(|call| interrupt(run.run, call)).collect();
+        let pending: Vec<_> = waiting(WaitingKind::Result).map(|call| &*call.call_id).collect();
         let reason = run.finish_reason.unwrap_or_default();
         let mut event = json!({"type": "RUN_FINISHED", "threadId": self.thread, "runId": self.run});
         let is_stopped = reason == FinishReason::Interrupted;
