@@ -3,8 +3,8 @@ use oa_redact::Secrets;
 /// The longest excerpt of a parameter, in characters.
 const EXCERPT: usize = 200;
 
-/// Describes what a server demands of the key, as its `WWW-Authenticate` headers say: the error, and the scope that the key
-/// needs. `None` if they say neither.
+/// Describes what a server demands of the key, as its `WWW-Authenticate` headers say: the error, and the scope that the
+/// key needs. `None` if they say neither.
 ///
 /// ```
 /// use oa_mcp_data::key_problem;

@@ -8,8 +8,8 @@ const LARGEST: usize = 1024 * 1024;
 
 /// The schema that a server promises for the structured content of a tool's results.
 ///
-/// Models do not see it. It is checked with [`check_arguments`], so missing members with a default, and `null` for members
-/// that may be missing, match.
+/// Models do not see it. It is checked with [`check_arguments`], so missing members with a default, and `null` for
+/// members that may be missing, match.
 ///
 /// ```
 /// use oa_mcp_data::OutputSchema;
@@ -32,8 +32,8 @@ impl OutputSchema {
         (schema.to_string().len() <= limit).then(|| Self(schema.clone()))
     }
 
-    /// Returns the problem of a result whose structured content is missing or does not match; `None` also for the result
-    /// of a call that failed, which need not match, and for content that takes more than 1 MiB of memory.
+    /// Returns the problem of a result whose structured content is missing or does not match. `None` also for the
+    /// result of a call that failed, which need not match, and for content that takes more than 1 MiB of memory.
     #[must_use]
     pub fn problem(&self, result: &Value) -> Option<String> {
         if result.get("isError") == Some(&Value::Bool(true)) {

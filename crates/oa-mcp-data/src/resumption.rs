@@ -34,8 +34,9 @@ impl Resumption {
         Self { is_call, attempts: 0, seen: String::new() }
     }
 
-    /// Records that the server has ended a stream in order, after it had said when to come back. Since version 2025-11-25,
-    /// servers let clients poll in this way for a long call, so its attempts count anew. Its timeouts end it.
+    /// Records that the server has ended a stream in order, after it had said when to come back. Since version
+    /// 2025-11-25, servers let clients poll in this way for a long call, so its attempts count anew; its timeouts end
+    /// it.
     pub fn polled(&mut self) {
         if self.is_call {
             self.attempts = 0;

@@ -309,8 +309,8 @@ impl Connection {
         Ok(answer)
     }
 
-    /// Asks the user to visit the pages that a call requires, and waits until they were visited. If there is no callback or
-    /// a page is not accepted, returns the call's error.
+    /// Asks the user to visit the pages that a call requires, and waits until they were visited. If there is no
+    /// callback or a page is not accepted, returns the call's error.
     async fn visit(&self, error: Error, cx: &ToolContext) -> Result<(), Error> {
         let has_callback = self.server.offers.on_elicitation.is_some();
         let Some(pages) = error.pages().filter(|_| has_callback) else { return Err(error) };

@@ -405,8 +405,10 @@ impl Link {
             (None, id) => {
                 let has = |name: &str| message.get(name).is_some();
                 let (is_error, is_answer) = (has("error"), has("error") || has("result"));
-                // An error in the response to a request is about that request, even if its id could not be read.
-                let place = within.filter(|_| is_error);
+                // An error in the response to a request is about that request, even if its id could not be read, and
+                // one during the handshake is about that. The `jsonrpc` tells it from a log line.
+                let begins = || self.lock().beginning.waits.filter(|_| has("jsonrpc"));
+                let place = within.or_else(begins).filter(|_| is_error);
                 match id.as_ref().and_then(read_integer).or(place) {
                     // JavaScript leaves out a result that is undefined. The `jsonrpc` tells it from a log line.
                     Some(id) if is_answer || has("jsonrpc") && self.is_open(id) => {

@@ -178,8 +178,8 @@ impl McpServer {
     }
 
     /// Sets a callback for a new key when the server answers 401: it gets the `WWW-Authenticate` headers, joined by
-    /// commas, and the request is retried once with the key that it returns. On `None`, or if the callback panics, the request fails.
-    /// Requests that were refused together wait for the same key.
+    /// commas, and the request is retried once with the key that it returns. On `None`, or if the callback panics, the
+    /// request fails. Requests that were refused together wait for the same key.
     ///
     /// The key is kept for later requests, until a new session begins.
     #[cfg(feature = "http")]
@@ -330,8 +330,8 @@ impl McpServer {
     /// The callback's future is dropped if the call is interrupted or the server cancels the question. A call asks one
     /// question at a time.
     ///
-    /// If a server refuses a call until the user has visited pages (error -32042), the callback is asked about each page.
-    /// If it accepts all of them, the call waits until the server reports the visits, at most the
+    /// If a server refuses a call until the user has visited pages (error -32042), the callback is asked about each
+    /// page. If it accepts all of them, the call waits until the server reports the visits, at most the
     /// [`call_timeout`](Self::call_timeout), and is sent again, once.
     ///
     /// Hooks and permission rules do not see the question unless you wrap the callback with `McpHost` of `oa-agents`.

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use services::McpPackages;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
+use tokio::sync::mpsc;
 
 use crate::support::{CANARY, eventually, listening};
 
@@ -290,6 +291,34 @@ async fn reference_server_over_stdio() {
     assert!(names.contains(&"CANARY_NAMED") && names.contains(&"PATH"), "{names:?}");
     assert!(!environment.to_string().contains(CANARY), "{environment}");
     connected.close().await;
+}
+
+/// Its error -32042 requires a page before the page that its tool asks for.
+#[tokio::test]
+async fn reference_server_requires_a_page() {
+    let Some(folder) = folder() else { return };
+    let (opened, mut pages) = mpsc::unbounded_channel();
+    let server = McpServer::stdio("e", SCRIPT)
+        .args([&*folder.to_string_lossy(), "stdio"])
+        .call_timeout(Duration::from_secs(3))
+        .on_elicitation(move |question, _| {
+            let ElicitationMode::Url { url } = question.mode else { panic!("a form") };
+            let _ = opened.send(url);
+            async { ElicitationAnswer::Accept(Value::Null) }
+        });
+    let connected = Servers::new().add(server.required()).connect().await.unwrap();
+    let has_tool = || connected.tools().iter().any(|tool| tool.name() == NAMES[15]);
+    assert!(eventually(has_tool).await);
+    let input = json!({ "url": "https://example.org/", "errorPath": true });
+    let cx = ToolContext::new("c", "t");
+    let said = call(&connected, "trigger-url-elicitation", input, cx).await.unwrap();
+    assert!(said.to_string().contains("User completed the URL elicitation flow"), "{said}");
+    connected.close().await;
+    let mut visited = Vec::new();
+    while let Some(url) = pages.recv().await {
+        visited.push(url);
+    }
+    assert_eq!(visited, ["https://modelcontextprotocol.io", "https://example.org/"]);
 }
 
 #[tokio::test]

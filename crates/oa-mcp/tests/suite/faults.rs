@@ -37,6 +37,17 @@ async fn refusal_of_the_handshake_is_the_error() {
     }
 }
 
+/// As of a server that could not read the request. A line of its log is none.
+#[tokio::test]
+async fn refusal_without_an_id_is_the_error() {
+    let log = r#"{"level":"error","error":"no cache"}"#;
+    let refusal = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no license"}}"#;
+    let script = format!("read -r line; echo '{log}'; echo '{refusal}'; sleep 300");
+    let server = McpServer::stdio("s", "sh").args(["-c", &script]).required();
+    let error = tokio::time::timeout(Duration::from_secs(20), connect(server)).await.unwrap();
+    assert_eq!(error.unwrap_err().to_string(), "s: no license");
+}
+
 /// Servers that start beside it do not wait for it.
 #[tokio::test]
 async fn hanging_start_ends_at_its_timeout() {
