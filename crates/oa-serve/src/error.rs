@@ -2,7 +2,10 @@
 
 use std::fmt;
 
+use axum::Json;
 use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
 
 /// The refusal of a request: a status and a message for the client.
 #[derive(Debug)]
@@ -74,6 +77,13 @@ impl From<oa_client::Error> for Refusal {
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::new(status, error.to_string())
+    }
+}
+
+/// The form of the native interface, and of AG-UI, whose clients show the body. Other protocols have forms of their own.
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        (self.status, Json(json!({"error": {"message": self.message}}))).into_response()
     }
 }
 

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
+use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::post;
-use axum::{Json, Router};
-use serde_json::json;
 
 use crate::ag_ui::encoder::RunEvents;
 use crate::ag_ui::request;
@@ -23,22 +22,7 @@ pub(crate) fn routes() -> Router<Served> {
     Router::new().route("/", post(run))
 }
 
-/// A refusal. The client uses its body as the error message.
-struct RunRefused(Refusal);
-
-impl From<Refusal> for RunRefused {
-    fn from(refusal: Refusal) -> Self {
-        Self(refusal)
-    }
-}
-
-impl IntoResponse for RunRefused {
-    fn into_response(self) -> Response {
-        (self.0.status, Json(json!({"error": {"message": self.0.message}}))).into_response()
-    }
-}
-
-async fn run(State(served): State<Served>, body: Bytes) -> Result<Response, RunRefused> {
+async fn run(State(served): State<Served>, body: Bytes) -> Result<Response, Refusal> {
     let input = request::read(&body, served.conversations.limits())?;
     // A closed connection stops the run, because the protocol has no other way to stop it.
     let policy = Policy { unread: Duration::ZERO, denies_approvals: false };

@@ -37,37 +37,21 @@ pub(crate) fn routes() -> Router<Served> {
         .fallback(nothing_here)
 }
 
-/// A refusal in the format of this interface.
-pub(crate) struct NativeError(Refusal);
-
-impl<E: Into<Refusal>> std::convert::From<E> for NativeError {
-    fn from(error: E) -> Self {
-        Self(error.into())
-    }
-}
-
-impl IntoResponse for NativeError {
-    fn into_response(self) -> Response {
-        let body = json!({ "error": { "message": self.0.message } });
-        (self.0.status, Json(body)).into_response()
-    }
-}
-
-type Answer<T = Response> = Result<T, NativeError>;
+type Answer<T = Response> = Result<T, Refusal>;
 
 fn parse<T: DeserializeOwned>(body: &Bytes) -> Answer<T> {
     // Some clients send null for no body.
     let body = if matches!(body.trim_ascii(), b"" | b"null") { b"{}" } else { &**body };
-    Ok(body::read(body)
-        .map_err(|error| Refusal::bad_request(format!("the request body is invalid: {error}")))?)
+    body::read(body)
+        .map_err(|error| Refusal::bad_request(format!("the request body is invalid: {error}")))
 }
 
 fn session(id: String) -> Answer<SessionId> {
     Ok(SessionId::new(id)?)
 }
 
-async fn nothing_here() -> NativeError {
-    Refusal::not_found("this path does not exist").into()
+async fn nothing_here() -> Refusal {
+    Refusal::not_found("this path does not exist")
 }
 
 async fn agent(State(served): State<Served>) -> Json<Value> {
@@ -174,7 +158,7 @@ async fn rename(
     let Title { title } = parse(&body)?;
     if title.chars().count() > LONGEST_TITLE {
         let message = format!("a title can have at most {LONGEST_TITLE} characters");
-        return Err(Refusal::bad_request(message).into());
+        return Err(Refusal::bad_request(message));
     }
     let info = served.conversations.set_title(&session(id)?, &title).await?;
     Ok(Json(json!({ "id": info.id, "title": info.title() })))
@@ -191,11 +175,11 @@ async fn prompt(State(served): State<Served>, Path(id): Path<String>, body: Byte
     let Prompt { text, images } = parse(&body)?;
     let images = images.unwrap_or_default();
     if text.trim().is_empty() && images.is_empty() {
-        return Err(Refusal::bad_request("the prompt is empty").into());
+        return Err(Refusal::bad_request("the prompt is empty"));
     }
     let most = served.conversations.limits().parts;
     if images.len() > most {
-        return Err(Refusal::bad_request(format!("a prompt can have at most {most} images")).into());
+        return Err(Refusal::bad_request(format!("a prompt can have at most {most} images")));
     }
     let mut content = vec![ContentBlock::Text(TextBlock::new(text))];
     for image in images {

@@ -62,22 +62,15 @@ impl IntoResponse for CompletionError {
                 (status, failure(&failed.message, failed.kind), failed.may_be_retried)
             }
             Self::Refused(refusal) => {
-                let kind = if refusal.status.is_server_error() {
-                    "server_error"
-                } else {
-                    "invalid_request_error"
-                };
+                let is_ours = refusal.status.is_server_error();
+                let kind = if is_ours { "server_error" } else { "invalid_request_error" };
                 (refusal.status, error(&refusal.message, kind, refusal.param, None), true)
             }
             Self::UnknownModel(model) => {
                 let message =
                     format!("unknown model {model:?}: GET /v1/models lists the available models");
-                let body = error(
-                    &message,
-                    "invalid_request_error",
-                    Some("model"),
-                    Some("model_not_found"),
-                );
+                let (param, code) = (Some("model"), Some("model_not_found"));
+                let body = error(&message, "invalid_request_error", param, code);
                 (StatusCode::NOT_FOUND, body, true)
             }
         };
