@@ -39,6 +39,8 @@ struct WireMessage {
     content: Value,
     tool_calls: Option<Vec<Value>>,
     tool_call_id: Option<String>,
+    /// The call, in the older form.
+    function_call: Option<Value>,
 }
 
 /// A request for a completion.
@@ -75,7 +77,9 @@ pub(crate) fn read(
         return Err(Refusal::too_large(message).of("tools"));
     }
     let (mut history, mut arguments) = (Vec::new(), Arguments::default());
-    for message in body.messages {
+    let mut functions = 0;
+    for mut message in body.messages {
+        give_call_id(&mut message, &mut functions);
         history.extend(read_message(message, limits, &mut arguments)?);
     }
     let asked = hasher.hash_one(text_of(&history));
@@ -133,6 +137,19 @@ fn text_of(messages: &[Message]) -> String {
 fn read_tool(tool: &Value) -> Result<FnTool, Refusal> {
     let message = "a tool must be {\"type\": \"function\", \"function\": {\"name\", ..}}";
     client_tool(&tool["function"]).ok_or_else(|| Refusal::bad_request(message))
+}
+
+/// Gives a call or a result of the older form (`function_call`, the role `function`) the id that it lacks: a result follows
+/// its call, and a message has one.
+fn give_call_id(message: &mut WireMessage, functions: &mut usize) {
+    if let Some(function) = message.function_call.take() {
+        *functions += 1;
+        let call = json!({"id": format!("function_{functions}"), "function": function});
+        message.tool_calls.get_or_insert_default().push(call);
+    }
+    if message.role == "function" && message.tool_call_id.is_none() {
+        message.tool_call_id = Some(format!("function_{functions}"));
+    }
 }
 
 fn read_message(

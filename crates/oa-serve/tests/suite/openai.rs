@@ -126,6 +126,26 @@ async fn invalid_parameters_are_named() {
     assert_eq!(told, Some("unknown model \"none\": GET /v1/models lists the available models"));
 }
 
+/// In a chat that began before there were tools.
+#[tokio::test]
+async fn results_of_functions_reach_the_model() {
+    let app = App::new(|server| server);
+    let function = json!({"name": "add", "arguments": "{}"});
+    let messages = json!([
+        {"role": "user", "content": "[body]"},
+        {"role": "assistant", "content": null, "function_call": function},
+        {"role": "function", "name": "add", "content": "42"},
+    ]);
+    let body = json!({"model": "agent", "messages": messages});
+    let (status, body) = app.post("/v1/chat/completions", body).await;
+    assert_eq!(status, StatusCode::OK, "{body}");
+    let sent = body["choices"][0]["message"]["content"].as_str().expect("it has text");
+    let sent: Value = serde_json::from_str(sent).expect("it is JSON");
+    let messages = sent["messages"].as_array().expect("it has messages");
+    let id = &messages[1]["tool_calls"][0]["id"];
+    assert_eq!((&messages[2]["tool_call_id"], &messages[2]["content"]), (id, &json!("42")));
+}
+
 /// A client's mistake, and not a failure of the server. The run in progress goes on.
 #[tokio::test]
 async fn blank_prompts_are_bad_requests() {

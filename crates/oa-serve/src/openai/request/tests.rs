@@ -109,3 +109,26 @@ fn results_note_what_is_not_text() {
     let note = "A hill. [a file (image_url) was attached, and cannot be shown]\n";
     assert_eq!(completion.turn.answers.results[0].content, note);
 }
+
+/// A function is called by its name, and two results of one are told apart by their places.
+#[test]
+fn calls_of_the_older_form_get_ids() {
+    let function = json!({"name": "add", "arguments": "{\"to\": 1}"});
+    let call = json!({"role": "assistant", "content": null, "function_call": function});
+    let result = |text: &str| json!({"role": "function", "name": "add", "content": text});
+    let user = json!({"role": "user", "content": "hi"});
+    let completion = completion(json!([user, call, result("2"), call, result("3")]));
+    let blocks = completion.turn.history.iter().flat_map(|message| &message.content);
+    let ids: Vec<_> = blocks
+        .filter_map(|block| match block {
+            ContentBlock::ToolUse(call) => Some(format!("{} {}", call.id, call.input)),
+            ContentBlock::ToolResult(result) => {
+                Some(format!("{} {}", result.tool_use_id, result.content))
+            }
+            _ => None,
+        })
+        .collect();
+    let expected =
+        ["function_1 {\"to\":1}", "function_1 \"2\"", "function_2 {\"to\":1}", "function_2 \"3\""];
+    assert_eq!(ids, expected);
+}
