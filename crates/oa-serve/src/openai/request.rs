@@ -41,6 +41,8 @@ struct WireMessage {
     tool_call_id: Option<String>,
     /// The call, in the older form.
     function_call: Option<Value>,
+    /// The words of an answer that refuses, which are not in its content.
+    refusal: Option<Value>,
 }
 
 /// A request for a completion.
@@ -169,7 +171,8 @@ fn read_message(
             (!content.is_empty()).then(|| Message::user_with_blocks(content))
         }
         "assistant" => {
-            let text = without_thinking(&text(&message.content));
+            let refusal = message.refusal.as_ref().and_then(Value::as_str);
+            let text = without_thinking(&text(&message.content)) + refusal.unwrap_or_default();
             let mut content: Vec<ContentBlock> = Vec::new();
             if !text.is_empty() {
                 content.push(TextBlock::new(text).into());
@@ -205,7 +208,10 @@ fn call(call: &Value, arguments: &mut Arguments) -> Result<Option<ToolUseBlock>,
 fn text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
-        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
+        Value::Array(parts) => {
+            let texts = parts.iter().flat_map(|part| [&part["text"], &part["refusal"]]);
+            texts.filter_map(Value::as_str).collect()
+        }
         _ => String::new(),
     }
 }

@@ -132,3 +132,16 @@ fn calls_of_the_older_form_get_ids() {
         ["function_1 {\"to\":1}", "function_1 \"2\"", "function_2 {\"to\":1}", "function_2 \"3\""];
     assert_eq!(ids, expected);
 }
+
+/// Without the answer, the model would answer the earlier prompt.
+#[test]
+fn answers_that_refuse_are_read() {
+    let parts = json!([{"type": "refusal", "refusal": "I cannot."}]);
+    for refused in [json!({"content": null, "refusal": "I cannot."}), json!({"content": parts})] {
+        let mut answer = refused;
+        answer["role"] = "assistant".into();
+        let user = json!({"role": "user", "content": "hi"});
+        let completion = completion(json!([user, answer, user]));
+        assert_eq!(completion.turn.history.last().map(Message::text).as_deref(), Some("I cannot."));
+    }
+}
