@@ -3,6 +3,8 @@
 #[cfg(unix)]
 use std::future::poll_fn;
 #[cfg(unix)]
+use std::sync::atomic::{AtomicBool, Ordering};
+#[cfg(unix)]
 use std::task::Poll;
 
 use crossterm::{cursor, event, execute, terminal};
@@ -20,6 +22,9 @@ pub(super) struct Keyboard {
     before: rustix::termios::Termios,
     #[cfg(unix)]
     during: rustix::termios::Termios,
+    /// False while the terminal is given back.
+    #[cfg(unix)]
+    is_taken: AtomicBool,
 }
 
 /// The longest wait until a suspended program has stopped, and the time between two looks at a shell that has it run in the
@@ -49,7 +54,7 @@ impl Keyboard {
             during.special_codes[SpecialCodeIndex::VMIN] = 1;
             during.special_codes[SpecialCodeIndex::VTIME] = 0;
             tcsetattr(std::io::stdin(), OptionalActions::Now, &during).map_err(io)?;
-            Ok(Self { before, during })
+            Ok(Self { before, during, is_taken: AtomicBool::new(true) })
         }
         #[cfg(not(unix))]
         Ok(Self {})
@@ -76,7 +81,30 @@ impl Keyboard {
                 break;
             }
         }
-        Ok(tcsetattr(std::io::stdin(), OptionalActions::Now, &self.during).map_err(io)?)
+        tcsetattr(std::io::stdin(), OptionalActions::Now, &self.during).map_err(io)?;
+        self.is_taken.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Sets the mode again that the terminal has while the program uses it: a shell that continues the program after
+    /// another one has stopped it does not know that mode.
+    #[cfg(unix)]
+    fn take_again(&self) {
+        use rustix::termios::{OptionalActions, tcsetattr};
+
+        let is_raw = || terminal::is_raw_mode_enabled().unwrap_or(false);
+        while self.is_taken.load(Ordering::Acquire) && is_in_foreground() {
+            let was_raw = is_raw();
+            let mut mode = self.during.clone();
+            if was_raw {
+                mode.make_raw();
+            }
+            let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &mode);
+            // Otherwise, another thread has begun or ended raw mode meanwhile.
+            if is_raw() == was_raw {
+                break;
+            }
+        }
     }
 
     /// Does nothing, because there is no shell that could continue the program.
@@ -93,6 +121,7 @@ impl Keyboard {
         {
             use rustix::termios::{OptionalActions, tcsetattr};
 
+            self.is_taken.store(false, Ordering::Release);
             // Otherwise it has that mode already.
             if is_in_foreground() {
                 let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.before);
@@ -137,7 +166,7 @@ impl Drop for RawMode {
 }
 
 /// Registers handlers for the signals that end the program. The returned future waits for one, restores the terminal,
-/// and exits.
+/// and exits. Until then, it keeps the mode of the terminal when the program is stopped and continued.
 ///
 /// The handlers are registered here and not in the future, because a busy machine may poll it for the first time long
 /// after the terminal was put into raw mode.
@@ -145,19 +174,24 @@ pub(super) fn restore_at_termination(
     keyboard: std::sync::Arc<Keyboard>,
 ) -> Result<impl Future<Output = ()> + Send + 'static> {
     #[cfg(unix)]
-    let mut signals = {
+    let (mut continued, mut signals) = {
+        use rustix::process::Signal;
         use tokio::signal::unix::{SignalKind, signal};
 
         // In raw mode, keys send none of them, but other programs do.
         let interrupts = [SignalKind::interrupt(), SignalKind::quit()];
         let ends = [SignalKind::terminate(), SignalKind::hangup()];
         let kinds = ends.into_iter().chain(interrupts);
-        kinds.map(|kind| Ok((kind, signal(kind)?))).collect::<Result<Vec<_>>>()?
+        let signals = kinds.map(|kind| Ok((kind, signal(kind)?))).collect::<Result<Vec<_>>>()?;
+        (signal(SignalKind::from_raw(Signal::CONT.as_raw()))?, signals)
     };
     Ok(async move {
         #[cfg(unix)]
         {
             let kind = poll_fn(|cx| {
+                while let Poll::Ready(Some(())) = continued.poll_recv(cx) {
+                    keyboard.take_again();
+                }
                 let ended = signals
                     .iter_mut()
                     .find_map(|(kind, signal)| signal.poll_recv(cx).is_ready().then_some(*kind));

@@ -19,6 +19,7 @@ pub(crate) struct Terminal {
     written: Arc<Mutex<Vec<u8>>>,
     /// The mode of the terminal before the program was in it.
     pub(crate) first_mode: String,
+    first: rustix::termios::Termios,
     child: Child,
     /// Ends with the last program in the terminal.
     reader: JoinHandle<()>,
@@ -72,6 +73,7 @@ impl Terminal {
         let (pty, pts) = open().expect("a terminal");
         pty.resize(Size::new(rows, columns)).expect("a size");
         let first_mode = mode_of(&pty);
+        let first = rustix::termios::tcgetattr(&pty).expect("a terminal");
         let child = command
             .env_clear()
             .envs(home.variables())
@@ -86,7 +88,7 @@ impl Terminal {
         let written = Arc::new(Mutex::new(Vec::new()));
         let (reads, shows, keeps) = (Arc::clone(&pty), Arc::clone(&screen), Arc::clone(&written));
         let reader = thread::spawn(move || read(&reads, &shows, &keeps));
-        Self { pty, screen, written, first_mode, child, reader }
+        Self { pty, screen, written, first_mode, first, child, reader }
     }
 
     /// Types bytes.
@@ -178,6 +180,12 @@ impl Terminal {
             assert!(began.elapsed() < LONGEST, "the program goes on:\n{}", self.text());
             thread::sleep(Duration::from_millis(10));
         }
+    }
+
+    /// Sets the mode before the program, as a shell does when the program has stopped.
+    pub(crate) fn set_first_mode(&self) {
+        let now = rustix::termios::OptionalActions::Now;
+        rustix::termios::tcsetattr(&*self.pty, now, &self.first).expect("a terminal");
     }
 
     /// Returns the mode of the terminal, in words that can be compared.

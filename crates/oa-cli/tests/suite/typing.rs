@@ -278,6 +278,27 @@ fn undo_in_a_short_context_removes_the_prompt() {
     assert_eq!(messages(2), before - 2);
 }
 
+/// Such as by `kill -STOP`, with a shell that takes the terminal meanwhile.
+#[test]
+fn terminal_mode_is_kept_when_stopped() {
+    use rustix::process::{Pid, Signal, kill_process};
+
+    let home = Home::new();
+    let terminal = Terminal::start(&home, &CHAT);
+    let id = Pid::from_raw(terminal.id().cast_signed()).unwrap();
+    terminal.wait_for_prompt();
+    for (keys, shown) in [("go on\r", "Paragraph 2:"), ("\x03", "stopped")] {
+        let during = terminal.mode();
+        kill_process(id, Signal::STOP).unwrap();
+        terminal.set_first_mode();
+        kill_process(id, Signal::CONT).unwrap();
+        terminal.wait_until("its mode", |_| terminal.mode() == during);
+        terminal.type_keys(keys);
+        terminal.wait_for(shown);
+    }
+    terminal.wait_for_prompt();
+}
+
 #[test]
 fn terminal_mode_is_restored_at_the_end() {
     use rustix::process::{Pid, Signal, kill_process};
