@@ -86,13 +86,17 @@ fn explained(error: Error, base_url: &str, provider: Option<Provider>) -> Failur
         return failure;
     }
     let failure = failure.at(base_url);
-    match () {
-        () if wants_key => failure.advise(KEY),
-        () if is_busy => failure.advise(LATER),
+    if wants_key {
+        failure.advise(KEY)
+    } else if is_busy {
+        failure.advise(LATER)
+    } else if is_unreachable && is_lasting {
         // Somebody listens there, with whom TLS failed.
-        () if is_unreachable && is_lasting => failure.advise(UNENCRYPTED),
-        () if is_unreachable => failure.advise(NOBODY).advise(&advice::no_server(provider)),
-        () => failure.advise("Is this the address of a model server?"),
+        failure.advise(UNENCRYPTED)
+    } else if is_unreachable {
+        failure.advise(NOBODY).advise(&advice::no_server(provider))
+    } else {
+        failure.advise("Is this the address of a model server?")
     }
 }
 
@@ -138,10 +142,12 @@ async fn search(settings: &Settings, provider: Option<Provider>) -> Result<Vec<S
     let asked: Vec<_> = places.iter().map(|(_, url)| &**url).collect();
     let mut failure = Failure::new(format!("no model server answers at {}", asked.join(", ")));
     for (_, base_url, error) in failed {
-        let advice = match () {
-            () if is_busy(&error) => LATER,
-            () if wants_key(&error) => FORBIDDEN,
-            () => continue,
+        let advice = if is_busy(&error) {
+            LATER
+        } else if wants_key(&error) {
+            FORBIDDEN
+        } else {
+            continue;
         };
         failure = failure.advise(&format!("{}. {advice}", Failure::from(error).at(base_url)));
     }
