@@ -87,15 +87,14 @@ impl Runner {
             // The executor writes the message.
             Err(error) => return Ok((call.input.clone(), batch.prepared(call.key(), Err(error)))),
         };
-        let category = call
-            .offer
-            .executor
-            .tools()
-            .get(&call.tool)
-            .and_then(|tool| contain(|| tool.category().map(str::to_owned)).ok().flatten());
+        let tool = call.offer.executor.tools().get(&call.tool);
+        let known = tool
+            .and_then(|tool| contain(|| (tool.spec(), tool.category().map(str::to_owned))).ok());
+        let (spec, category) = known.unzip();
         let request =
             PermissionRequest::new(&*call.tool, input.clone(), call.key(), History::default())
-                .with_category(category);
+                .with_tool(spec)
+                .with_category(category.flatten());
         let decision = Contained::new((permit.0)(request)).await;
         let input = match decision {
             Ok(Permission::Allow) => input,

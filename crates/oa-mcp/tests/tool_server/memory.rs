@@ -24,6 +24,7 @@ async fn permission_sees_the_input_that_runs() {
     let offered = server([runs]).permit(move |request| {
         let path = request.tool_input["path"].as_str().unwrap_or_default().to_owned();
         assert_eq!(request.category.as_deref(), Some("write"));
+        assert_eq!(request.tool.map(|tool| tool.description).as_deref(), Some("Writes"));
         seen.lock().unwrap().push(request.tool_input);
         async move {
             match &*path {
