@@ -1,8 +1,6 @@
 //! The search for servers.
 
-use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::thread;
 use std::time::Duration;
 
 use oa_testkit::{Reply, Script};
@@ -61,9 +59,11 @@ fn missing_server_gives_advice() {
 #[cfg(feature = "tls")]
 #[test]
 fn https_of_a_plain_server_is_explained() {
+    use std::io::{Read, Write};
+
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("https://{}/v1", listener.local_addr().expect("an address"));
-    thread::spawn(move || {
+    std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let _ = stream.read(&mut [0; 1024]);
             let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");

@@ -15,6 +15,22 @@ use tokio::time::timeout;
 
 use crate::app::{App, agent};
 
+/// Returns a store in which each operation of a kind waits for a lock.
+fn held_at(operation: Operation) -> (Arc<Mutex<()>>, Arc<dyn SessionStore>) {
+    let lock = Arc::new(Mutex::new(()));
+    let turn = Arc::clone(&lock);
+    let store = FaultStore::new(MemoryStore::new(), move |point| {
+        let turn = Arc::clone(&turn);
+        async move {
+            if point == FaultPoint::Before(operation) {
+                drop(turn.lock().await);
+            }
+            Ok(())
+        }
+    });
+    (lock, Arc::new(store))
+}
+
 /// The claim is this server's own, and its agent has no answer.
 #[tokio::test]
 async fn lost_claim_can_be_repeated() {
@@ -102,18 +118,7 @@ async fn each_server_lists_waiting_calls() {
 /// A server that has read the conversation between the claim of another one and its answer reads the answer, too.
 #[tokio::test(start_paused = true)]
 async fn answers_are_read_after_their_claims() {
-    let answers = Arc::new(Mutex::new(()));
-    let turn = Arc::clone(&answers);
-    let store = FaultStore::new(MemoryStore::new(), move |point| {
-        let turn = Arc::clone(&turn);
-        async move {
-            if point == FaultPoint::Before(Operation::SetMetadata) {
-                drop(turn.lock().await);
-            }
-            Ok(())
-        }
-    });
-    let store: Arc<dyn SessionStore> = Arc::new(store);
+    let (answers, store) = held_at(Operation::SetMetadata);
     let app = || App::new(|server| server.session_store(Arc::clone(&store)));
     let (first, second) = (app(), app());
     let path = first.create().await;
@@ -145,18 +150,8 @@ async fn answers_are_read_after_their_claims() {
 /// The front end's prompt has closed the call, and its run is refused.
 #[tokio::test]
 async fn calls_of_deleted_chats_do_not_wait() {
-    let deletions = Arc::new(Mutex::new(()));
-    let turn = Arc::clone(&deletions);
-    let store = FaultStore::new(MemoryStore::new(), move |point| {
-        let turn = Arc::clone(&turn);
-        async move {
-            if point == FaultPoint::Before(Operation::Delete) {
-                drop(turn.lock().await);
-            }
-            Ok(())
-        }
-    });
-    let app = App::new(|server| server.session_store(Arc::new(store)));
+    let (deletions, store) = held_at(Operation::Delete);
+    let app = App::new(|server| server.session_store(store));
     let chat = |text: &str| {
         let message = json!({"id": "u", "role": "user", "parts": [{"type": "text", "text": text}]});
         json!({"id": "c", "messages": [message]})
