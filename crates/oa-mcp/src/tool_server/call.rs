@@ -88,9 +88,8 @@ impl Runner {
             Err(error) => return Ok((call.input.clone(), batch.prepared(call.key(), Err(error)))),
         };
         let tool = call.offer.executor.tools().get(&call.tool);
-        let known = tool
-            .and_then(|tool| contain(|| (tool.spec(), tool.category().map(str::to_owned))).ok());
-        let (spec, category) = known.unzip();
+        let spec = tool.and_then(|tool| contain(|| tool.spec()).ok());
+        let category = tool.and_then(|tool| contain(|| tool.category().map(str::to_owned)).ok());
         let request =
             PermissionRequest::new(&*call.tool, input.clone(), call.key(), History::default())
                 .with_tool(spec)

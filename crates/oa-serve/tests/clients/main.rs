@@ -56,19 +56,19 @@ async fn served(has_color: bool) -> String {
 
 /// Runs a check against a server.
 async fn check(program: &str, script: &str, url: &str, scenarios: usize) {
-    check_with([], program, script, url, scenarios).await;
+    check_with(&[], program, script, url, scenarios).await;
 }
 
 /// Like `check`, with variables of the environment.
-async fn check_with<const N: usize>(
-    envs: [(&str, &str); N],
+async fn check_with(
+    envs: &[(&str, &str)],
     program: &str,
     script: &str,
     url: &str,
     scenarios: usize,
 ) {
     let mut check = Command::new(program);
-    check.envs(envs);
+    check.envs(envs.iter().copied());
     check.current_dir(FOLDER).args([script, url]).env("VERBOSE", "1").kill_on_drop(true);
     if let Ok(only) = std::env::var("OPEN_AGENT_SCENARIOS") {
         check.args(["--only", &only]);
@@ -93,7 +93,7 @@ async fn ai_sdk() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ai_sdk_6() {
     if are_installed().await {
-        let packages = [("AI_SDK", "ai-6"), ("AI_SDK_REACT", "ai-react-3")];
+        let packages = &[("AI_SDK", "ai-6"), ("AI_SDK_REACT", "ai-react-3")];
         check_with(packages, "node", "check-ai-sdk.mjs", &served(true).await, 34).await;
     }
 }
@@ -108,7 +108,7 @@ async fn ag_ui() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ag_ui_before_1() {
     if are_installed().await {
-        let version = [("AG_UI", "0")];
+        let version = &[("AG_UI", "0")];
         check_with(version, "node", "check-ag-ui.mjs", &served(false).await, 30).await;
     }
 }

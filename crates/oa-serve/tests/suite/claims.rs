@@ -31,6 +31,42 @@ fn held_at(operation: Operation) -> (Arc<Mutex<()>>, Arc<dyn SessionStore>) {
     (lock, Arc::new(store))
 }
 
+/// Returns two servers of a store, whose agents ask about the tool `wait`.
+fn asking(store: impl SessionStore + 'static) -> (App, App) {
+    let store: Arc<dyn SessionStore> = Arc::new(store);
+    let app = || {
+        let store = Arc::clone(&store);
+        App::of(agent().tool_rule(ToolRule::ask("wait")), |server| server.session_store(store))
+    };
+    (app(), app())
+}
+
+/// Two servers of a store, and a conversation in which both calls of an answer wait: both servers know of them.
+struct Both {
+    first: App,
+    second: App,
+    path: String,
+    /// The paths of the answers.
+    approve: String,
+    result: String,
+}
+
+impl Both {
+    async fn wait(store: &Arc<dyn SessionStore>) -> Self {
+        let app = || App::new(|server| server.session_store(Arc::clone(store)));
+        let (first, second) = (app(), app());
+        let path = first.create().await;
+        let mut events = first.view(&path, None).await;
+        first.prompt(&path, "[both]").await;
+        events.run().await;
+        let (_, known) = second.get(&path).await;
+        let call = |at: usize| known["waiting"][at]["call_id"].as_str().expect("a call waits");
+        let approve = format!("{path}/calls/{}/approve", call(0));
+        let result = format!("{path}/calls/{}/result", call(1));
+        Self { first, second, path, approve, result }
+    }
+}
+
 /// The claim is this server's own, and its agent has no answer.
 #[tokio::test]
 async fn lost_claim_can_be_repeated() {
@@ -43,12 +79,7 @@ async fn lost_claim_can_be_repeated() {
             if fails { Err(Error::new(ErrorKind::Io, "the connection broke")) } else { Ok(()) }
         }
     });
-    let store: Arc<dyn SessionStore> = Arc::new(store);
-    let app = || {
-        let store = Arc::clone(&store);
-        App::of(agent().tool_rule(ToolRule::ask("wait")), |server| server.session_store(store))
-    };
-    let (first, second) = (app(), app());
+    let (first, second) = asking(store);
     let path = first.create().await;
     let mut events = first.view(&path, None).await;
     first.prompt(&path, "[wait]").await;
@@ -71,22 +102,13 @@ async fn lost_claim_can_be_repeated() {
 #[tokio::test]
 async fn early_answers_go_with_their_turn() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
-    let app = || App::new(|server| server.session_store(Arc::clone(&store)));
-    let (first, second) = (app(), app());
-    let path = first.create().await;
-    let mut events = first.view(&path, None).await;
-    first.prompt(&path, "[both]").await;
-    events.run().await;
-    let (_, known) = second.get(&path).await;
-    let call = |place: usize| known["waiting"][place]["call_id"].as_str().expect("a call waits");
-    let approve = format!("{path}/calls/{}/approve", call(0));
+    let Both { first, second, path, approve, result } = Both::wait(&store).await;
     assert_eq!(first.post(&approve, json!({})).await.0, StatusCode::ACCEPTED);
     let id = path.rsplit('/').next().expect("an id");
     let id = SessionId::new(id).unwrap_or_else(|error| panic!("{error}"));
     let answers = async || store.load(&id).await.map(|it| it.info.metadata.contains_key("answers"));
     assert!(answers().await.is_ok_and(|has_answers| has_answers));
     let mut events = second.view(&path, None).await;
-    let result = format!("{path}/calls/{}/result", call(1));
     assert_eq!(second.post(&result, json!({"content": "teal"})).await.0, StatusCode::ACCEPTED);
     events.run().await;
     assert!(answers().await.is_ok_and(|has_answers| !has_answers));
@@ -95,12 +117,7 @@ async fn early_answers_go_with_their_turn() {
 /// Also one that has the conversation in memory, from before the other one asked.
 #[tokio::test]
 async fn each_server_lists_waiting_calls() {
-    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
-    let app = || {
-        let store = Arc::clone(&store);
-        App::of(agent().tool_rule(ToolRule::ask("wait")), |server| server.session_store(store))
-    };
-    let (first, second) = (app(), app());
+    let (first, second) = asking(MemoryStore::new());
     let path = first.create().await;
     let mut events = first.view(&path, None).await;
     assert_eq!(second.get(&path).await.1["waiting"], json!([]));
@@ -119,15 +136,7 @@ async fn each_server_lists_waiting_calls() {
 #[tokio::test(start_paused = true)]
 async fn answers_are_read_after_their_claims() {
     let (answers, store) = held_at(Operation::SetMetadata);
-    let app = || App::new(|server| server.session_store(Arc::clone(&store)));
-    let (first, second) = (app(), app());
-    let path = first.create().await;
-    let mut events = first.view(&path, None).await;
-    first.prompt(&path, "[both]").await;
-    events.run().await;
-    let (_, known) = second.get(&path).await;
-    let call = |place: usize| known["waiting"][place]["call_id"].as_str().expect("a call waits");
-    let approve = format!("{path}/calls/{}/approve", call(0));
+    let Both { first, second, path, approve, result } = Both::wait(&store).await;
     let held = answers.lock().await;
     let meanwhile = async {
         for _ in 0..10 {
@@ -141,7 +150,6 @@ async fn answers_are_read_after_their_claims() {
     assert_eq!(status, StatusCode::ACCEPTED);
     assert_eq!(claimed["waiting"].as_array().map(Vec::len), Some(1), "{claimed}");
     let mut events = second.view(&path, None).await;
-    let result = format!("{path}/calls/{}/result", call(1));
     assert_eq!(second.post(&result, json!({"content": "teal"})).await.0, StatusCode::ACCEPTED);
     let run = timeout(Duration::from_secs(60), events.run()).await.expect("the turn continues");
     assert!(run.iter().any(|event| event.data["data"]["type"] == "tool_call_complete"), "{run:?}");
