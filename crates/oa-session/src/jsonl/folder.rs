@@ -216,6 +216,8 @@ impl Folder {
         };
         let sum =
             log.end_mut().write(&mut file, &draft).map_err(|e| Error::unwritable(&path, e))?;
+        // Not every version of Windows replaces a file that is open.
+        drop(file);
         let ledger = log.ledger_mut()?;
         apply(ledger, Revision::from_bits(sum));
         let most = ledger.bytes().saturating_mul(2).saturating_add(SLACK);

@@ -1,4 +1,4 @@
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{io, thread};
@@ -6,7 +6,7 @@ use std::{io, thread};
 use fs4::{FileExt, TryLockError};
 
 use crate::error::{Error, ErrorKind};
-use crate::jsonl::private::open_file;
+use crate::jsonl::private::{open_file, to_lock};
 
 /// The lock file of a folder. It is always empty, and a store never removes it.
 #[derive(Debug)]
@@ -47,20 +47,18 @@ impl Lock {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true).read(true);
-    open_file(path, &mut options)
+    open_file(path, &mut to_lock())
 }
 
-/// Returns true if an open file still has this path. Other systems neither remove nor rename open files.
+/// Returns true if an open file still has this path. On other systems, `to_lock` makes sure of it.
 fn is_at(file: &File, path: &Path) -> bool {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;
 
-        let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        let identity = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
         let (open, named) =
-            (file.metadata().map(identity), fs::symlink_metadata(path).map(identity));
+            (file.metadata().map(identity), std::fs::symlink_metadata(path).map(identity));
         // If the open file cannot be examined, nothing is known against it.
         open.map_or(true, |open| named.is_ok_and(|named| named == open))
     }

@@ -1,11 +1,11 @@
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind};
 use crate::jsonl::fresh::sync_parent;
 use crate::jsonl::lock::{Access, lock};
-use crate::jsonl::private::{close_to_others, open_regular};
+use crate::jsonl::private::{close_to_others, open_regular, to_lock};
 
 /// A regular file that only one writer at a time can open; for your own log files.
 ///
@@ -44,13 +44,11 @@ impl LockedFile {
     /// as a link or a FIFO, and for failures of the file system.
     pub fn open(path: &Path, timeout: Duration) -> Result<Self, Error> {
         let unwritable = |error| Error::unwritable(path, error);
-        let mut options = OpenOptions::new();
-        options.create(true).truncate(false).write(true).read(true);
         let mut is_new = false;
         let mut open = || {
             // Two openers may both see it as new; then both sync, which is harmless.
             is_new |= !path.exists();
-            open_regular(path, &mut options)
+            open_regular(path, &mut to_lock())
         };
         let mut file = open().map_err(unwritable)?;
         lock(&mut file, path, &path.display().to_string(), Access::Change, timeout, open)?;
@@ -61,7 +59,7 @@ impl LockedFile {
     }
 
     /// Checks that the file has not been removed since: what is written to a file without a name is gone when it is
-    /// closed. A file that was renamed is fine.
+    /// closed. A file that was renamed is fine. Windows refuses to remove or rename the file while it is open.
     ///
     /// # Errors
     ///
@@ -87,7 +85,7 @@ impl LockedFile {
     }
 }
 
-/// Returns true if an open file has a name. Other systems than Unix do not remove open files.
+/// Returns true if an open file has a name. On other systems, `to_lock` makes sure of it.
 fn has_name(file: &File) -> bool {
     #[cfg(unix)]
     {

@@ -42,6 +42,24 @@ pub(crate) fn open_file(path: &Path, options: &mut OpenOptions) -> io::Result<Fi
     Ok(file)
 }
 
+/// Options to open a file that is locked, or to create it empty.
+///
+/// Windows then refuses to remove or rename the file. Unix cannot: there, the holder of the lock checks the name.
+pub(crate) fn to_lock() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true).read(true);
+    #[cfg(windows)]
+    {
+        use std::os::windows::fs::OpenOptionsExt;
+
+        // Others may read and write the file, but not delete it.
+        const FILE_SHARE_READ: u32 = 1;
+        const FILE_SHARE_WRITE: u32 = 2;
+        options.share_mode(FILE_SHARE_READ | FILE_SHARE_WRITE);
+    }
+    options
+}
+
 /// Closes an open file to other users. It must be known to be the store's.
 pub(crate) fn close_to_others(file: &File) {
     if let Ok(metadata) = file.metadata() {
