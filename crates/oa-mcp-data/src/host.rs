@@ -243,8 +243,9 @@ mod tests {
             assert_eq!(kind(&bare, method, &json!({})), "-32601", "{method}");
         }
 
+        let root = Root::new(std::path::Path::new("/srv")).unwrap();
         let host = host(Offers {
-            roots: Root::new(std::path::Path::new("/srv")).into_iter().collect(),
+            roots: vec![root.clone()],
             on_elicitation: Some(Arc::new(|_, _| Box::pin(async { ElicitationAnswer::Decline }))),
             on_sampling: Some(Arc::new(|_, _| Box::pin(async { Ok(Sampled::new("m", "t")) }))),
         });
@@ -252,7 +253,7 @@ mod tests {
             json!({ "roots": {}, "elicitation": { "form": {}, "url": {} }, "sampling": {} });
         assert_eq!(host.capabilities(), expected);
         let roots = kind(&host, "roots/list", &json!({}));
-        assert_eq!(roots, r#"{"roots":[{"uri":"file:///srv","name":"srv"}]}"#);
+        assert_eq!(roots, json!({ "roots": [root.to_json()] }).to_string());
         let form = json!({ "message": "a", "requestedSchema": { "type": "object" } });
         assert_eq!(kind(&host, "elicitation/create", &form), "Elicitation");
         assert_eq!(kind(&host, "elicitation/create", &json!({})), "-32602");

@@ -68,6 +68,7 @@ mod relisting;
 mod reopening;
 mod restarts;
 mod resumption;
+mod tail;
 mod url;
 mod variables;
 
@@ -105,6 +106,7 @@ pub use crate::rounds::{CallReply, InputRequest, Round, RoundError, RoundLimits,
 pub use crate::sampling::{Sampled, Sampling};
 pub use crate::schema::{Schema, SchemaForm};
 pub use crate::selection::{ToolSelection, UnmatchedPatterns};
+pub use crate::tail::Tail;
 pub use crate::url::{secrets_in_url, split_credentials};
 pub use crate::variables::fill_variables;
 pub use crate::visits::{RequiredPages, Visits};

@@ -1,7 +1,8 @@
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use oa_mcp_data::Tail;
 use oa_redact::Secrets;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
@@ -36,12 +37,13 @@ const INHERITED_ON_WINDOWS: [&str; 13] = [
 /// The longest line of error output that is passed to the callback. The rest of a longer one is left out: a secret at
 /// the place where it is cut would be recognized on neither side.
 const STDERR_LINE: usize = 64 * 1024;
-/// The maximum characters of recent error output in an error.
-const LAST_WORDS: usize = 1_000;
 
 /// Starts a program in its own process group, with the configured environment.
 pub(crate) fn spawn(spec: &StdioSpec) -> Result<Child, Error> {
+    #[cfg(unix)]
     let mut command = Command::new(&spec.program);
+    #[cfg(windows)]
+    let mut command = Command::new(found(spec));
     command.args(&spec.args).env_clear().kill_on_drop(true);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let pass_on = |command: &mut Command, names: &[&str]| {
@@ -66,6 +68,16 @@ pub(crate) fn spawn(spec: &StdioSpec) -> Result<Child, Error> {
     })
 }
 
+/// Finds a program as a shell does: `npx` may be `npx.cmd`, but the system itself looks only for `npx.exe`.
+#[cfg(windows)]
+fn found(spec: &StdioSpec) -> std::path::PathBuf {
+    let configured = spec.variables().filter(|(name, _)| name.eq_ignore_ascii_case("PATH")).last();
+    let path = configured.map(|(_, path)| path.into()).or_else(|| std::env::var_os("PATH"));
+    let dir = spec.dir.clone().unwrap_or_else(|| ".".into());
+    // A program that is not found makes the start fail, with the system's error.
+    which::which_in(&spec.program, path, dir).unwrap_or_else(|_| (&spec.program).into())
+}
+
 impl StdioSpec {
     pub(crate) fn variables(&self) -> impl Iterator<Item = (String, String)> {
         let inherited = self.inherited.iter();
@@ -75,10 +87,12 @@ impl StdioSpec {
     }
 }
 
-/// The process group of a child. Dropping it kills the remaining processes.
+/// The process group of a child, on Windows its job. Dropping it kills the remaining processes.
 pub(crate) struct Group {
     #[cfg(unix)]
     leader: Option<rustix::process::Pid>,
+    #[cfg(windows)]
+    job: Option<win32job::Job>,
 }
 
 impl Group {
@@ -88,13 +102,21 @@ impl Group {
             let id = child.id().and_then(|id| i32::try_from(id).ok());
             Self { leader: id.and_then(rustix::process::Pid::from_raw) }
         }
-        #[cfg(not(unix))]
+        #[cfg(windows)]
         {
-            let _ = child;
-            Self {}
+            let mut limits = win32job::ExtendedLimitInfo::new();
+            limits.limit_kill_on_job_close();
+            // The program has only begun to load, so whatever it starts will be in the job too. If it is in one that
+            // allows no other, as in old versions of Windows, only the program itself is killed.
+            let job = child.raw_handle().and_then(|handle| {
+                let job = win32job::Job::create_with_limit_info(&limits).ok()?;
+                job.assign_process(handle as isize).ok().map(|()| job)
+            });
+            Self { job }
         }
     }
 
+    /// Asks the processes to end. Windows has no such signal.
     pub(crate) fn terminate(&self) {
         #[cfg(unix)]
         if let Some(leader) = self.leader {
@@ -108,6 +130,8 @@ impl Group {
         if let Some(leader) = self.leader.take() {
             let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::KILL);
         }
+        #[cfg(windows)]
+        drop(self.job.take());
     }
 }
 
@@ -133,13 +157,7 @@ pub(crate) async fn end(child: &mut Child, group: &mut Group, patience: Duration
 
 #[derive(Default)]
 pub(crate) struct LastWords {
-    bytes: Mutex<Kept>,
-}
-
-#[derive(Default)]
-struct Kept {
-    tail: Vec<u8>,
-    is_cut: bool,
+    tail: Mutex<Tail>,
 }
 
 impl LastWords {
@@ -163,7 +181,7 @@ impl LastWords {
         };
         while let Ok(read @ 1..) = from.read(&mut chunk).await {
             let read = &chunk[..read];
-            self.keep(read, link.limits.stderr_bytes);
+            self.tail().push(read, link.limits.stderr_bytes);
             if on_stderr.is_some() {
                 for part in read.split_inclusive(|byte| *byte == b'\n') {
                     let room = STDERR_LINE - line.len();
@@ -179,31 +197,13 @@ impl LastWords {
         }
     }
 
-    fn keep(&self, read: &[u8], limit: usize) {
-        let mut kept = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.tail.extend_from_slice(read);
-        // Trimmed in large steps, so that the cost per byte stays constant.
-        if kept.tail.len() > limit.saturating_mul(2).max(limit.saturating_add(read.len())) {
-            let from = kept.tail.len() - limit;
-            kept.tail.drain(..from);
-            kept.is_cut = true;
-        }
+    fn tail(&self) -> MutexGuard<'_, Tail> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the end of the error output, masked and on one line; `None` if there was none.
     pub(crate) fn excerpt(&self, secrets: &Secrets, limit: usize) -> Option<String> {
-        let kept = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        let tail = &kept.tail[kept.tail.len().saturating_sub(limit)..];
-        let mut text = String::from_utf8_lossy(tail);
-        if kept.is_cut || tail.len() < kept.tail.len() {
-            // Start after a line break: a secret that was cut in half would not be masked, but each of its lines is.
-            let start = text.find('\n')?;
-            text = text[start..].to_owned().into();
-        }
-        let masked = secrets.mask(&text);
-        let from = masked.char_indices().rev().nth(LAST_WORDS - 1).map_or(0, |(at, _)| at);
-        let excerpt = Secrets::new().excerpt(&masked[from..], LAST_WORDS);
-        Some(excerpt).filter(|excerpt| !excerpt.is_empty())
+        self.tail().excerpt(secrets, limit)
     }
 }
 

@@ -1,11 +1,10 @@
 //! The public API of `oa-mcp`, with real child processes and real sockets.
 
-// The scripted server and the reference server are started by a shell.
-#![cfg(unix)]
-
 mod calls;
 mod configs;
 mod everything;
+// Its servers are scripts of a shell.
+#[cfg(unix)]
 mod faults;
 mod http;
 mod library;
@@ -20,6 +19,8 @@ mod questions;
 mod refusals;
 mod resumptions;
 mod rounds;
+#[cfg(windows)]
+mod scripts;
 mod starts;
 mod stateless;
 mod support;

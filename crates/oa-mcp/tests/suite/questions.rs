@@ -9,7 +9,7 @@ use oa_tools::{Cancel, ToolContext, ToolError};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::support::{call, call_with, connect, eventually, scripted, tool, with_limits};
+use crate::support::{call, call_with, connect, eventually, file_uri, scripted, tool, with_limits};
 
 /// The scripted server, with a person who always gives this answer.
 fn answered(answer: ElicitationAnswer) -> McpServer {
@@ -96,7 +96,7 @@ async fn only_configured_capabilities_are_offered() {
         assert_eq!(heard(scripted("plain"), what).await["code"], -32601, "{what}");
     }
     let roots = heard(scripted("plain").root("/srv/a b"), "ask roots").await;
-    assert_eq!(roots, json!({ "roots": [{ "uri": "file:///srv/a%20b", "name": "a b" }] }));
+    assert_eq!(roots, json!({ "roots": [{ "uri": file_uri("/srv/a%20b"), "name": "a b" }] }));
     let server = answered(ElicitationAnswer::Cancel)
         .on_sampling(|_, _| async { Err(ToolError::new("no")) })
         .root("/srv");

@@ -11,7 +11,7 @@ use tokio::sync::{Barrier, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use crate::http::{Answer, Asked, connect as connect_http, event, events, result, serve, status};
-use crate::support::{call, call_with, connect, listening, scripted, tool, with_limits};
+use crate::support::{call, call_with, connect, file_uri, listening, scripted, tool, with_limits};
 
 /// The same text as that of the scripted server.
 const STATE: &str = "{\"at\": 1}\u{0}\u{202e} é \\u0041 ";
@@ -82,7 +82,7 @@ async fn answers_keep_the_names_of_questions() {
     let expected = json!({
         "a": said_by_ada(),
         "b": { "role": "assistant", "content": content, "model": "small", "stopReason": "endTurn" },
-        "c": { "roots": [{ "uri": "file:///srv", "name": "srv" }] },
+        "c": { "roots": [{ "uri": file_uri("/srv"), "name": "srv" }] },
     });
     let heard = heard(server, "round all").await.unwrap();
     assert_eq!(heard["responses"], expected);

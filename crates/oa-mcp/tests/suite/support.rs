@@ -67,6 +67,13 @@ pub(crate) fn listening() -> (ToolContext, Arc<Mutex<Vec<Emission>>>) {
     (ToolContext::new("c", "s__do").with_emitter(Arc::new(emitter)), seen)
 }
 
+/// The URI of an absolute path. On Windows, it has a drive.
+pub(crate) fn file_uri(path: &str) -> String {
+    let path = std::path::absolute(path).expect("a path").display().to_string();
+    let slash = if cfg!(windows) { "/" } else { "" };
+    format!("file://{slash}{}", path.replace('\\', "/").replace(' ', "%20"))
+}
+
 /// Waits until something is so, for at most five seconds.
 pub(crate) async fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
     for _ in 0..500 {

@@ -1,7 +1,5 @@
 //! Served tools, with clients in child processes, on sockets and in memory.
 
-// Child processes are looked up in `/proc`, and started by a shell.
-#![cfg(unix)]
 #![expect(clippy::print_stdout, reason = "what a tool prints where it must not, and figures")]
 
 mod changes;
