@@ -69,6 +69,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let (name, answered, failed) = (server.name, server.answered, server.failed);
         terminal.note(&format!("{name}: {answered} answered, {failed} failed"));
     }
+    // Windows removes no open files.
+    drop(batch);
     std::fs::remove_dir_all(&folder)?;
     Ok(())
 }

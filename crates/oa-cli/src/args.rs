@@ -9,7 +9,7 @@ use crate::settings::SETTINGS;
 
 /// Chat with local models, give them tools, and inspect their servers.
 #[derive(Debug, Parser)]
-#[command(name = "oa", version, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "oa", bin_name = "oa", version, after_help = EXAMPLES, max_term_width = 100)]
 pub struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,

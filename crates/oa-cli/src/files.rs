@@ -1,5 +1,6 @@
 //! Tools that read files in a folder, and nothing outside it.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -37,7 +38,8 @@ pub(crate) fn tools(folders: &[PathBuf]) -> Result<Vec<FnTool>> {
     let is_one = roots.len() == 1;
     let sets = roots.into_iter().enumerate().flat_map(|(place, root)| {
         let number = if place == 0 { String::new() } else { format!("_{}", place + 1) };
-        let about = if is_one { String::new() } else { format!(" Folder: {}", root.display()) };
+        let shown = dunce::simplified(&root).display();
+        let about = if is_one { String::new() } else { format!(" Folder: {shown}") };
         tools_of(root, &number, &about)
     });
     Ok(sets.collect())
@@ -201,7 +203,9 @@ impl Folder {
         if bytes.contains(&0) {
             return;
         }
-        let name = file.strip_prefix(&self.0).unwrap_or(file).to_string_lossy().into_owned();
+        // With slashes on every platform, as the model writes paths.
+        let parts = file.strip_prefix(&self.0).unwrap_or(file).iter();
+        let name = parts.map(OsStr::to_string_lossy).collect::<Vec<_>>().join("/");
         let text = String::from_utf8_lossy(&bytes);
         for (place, line) in text.lines().enumerate() {
             if lines.len() > MOST_LINES {
@@ -251,7 +255,10 @@ mod tests {
             &folder.0.join("sub"),
         ]) {
             let about = open_agent::Tool::description(tool);
-            assert!(about.ends_with(&format!("Folder: {}", root.display())), "{about}");
+            let root = root.to_string_lossy();
+            // The prefix of resolved paths on Windows, which nobody writes.
+            let root = root.strip_prefix(r"\\?\").unwrap_or(&root);
+            assert!(about.ends_with(&format!("Folder: {root}")), "{about}");
         }
     }
 

@@ -1,7 +1,6 @@
 //! Batches that resume where they stopped.
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
@@ -304,7 +303,7 @@ async fn damage_before_the_end_is_an_error() {
 async fn only_regular_files_are_opened() {
     let folder = tempfile::tempdir().unwrap();
     let (path, link) = (folder.path().join("batch.jsonl"), folder.path().join("link"));
-    fs::File::create(&path).unwrap().write_all(b"").unwrap();
+    fs::write(&path, "").unwrap();
     std::os::unix::fs::symlink(&path, &link).unwrap();
     for path in [link.as_path(), folder.path()] {
         let error = BatchLog::open(path).await.unwrap_err();

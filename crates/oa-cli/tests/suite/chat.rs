@@ -254,7 +254,7 @@ fn the_history_of_prompts_is_kept() {
         terminal.wait_for(&format!("› /mode {mode}"));
     }
     use std::os::unix::fs::PermissionsExt;
-    let file = home.path().join("data/oa/history.txt");
+    let file = home.data().join("history.txt");
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
 }
 

@@ -2,7 +2,7 @@
 
 use oa_cli::settings::{SETTINGS, reference};
 
-use crate::program::{Home, text};
+use crate::program::{Home, not_found, text};
 
 /// The page of the manual.
 fn guide() -> String {
@@ -70,7 +70,7 @@ fn example_config_is_valid() {
 #[test]
 fn blank_config_variable_counts_as_not_set() {
     let home = Home::new();
-    let folder = home.path().join("config/oa");
+    let folder = home.config();
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("config.toml"), "model = 'of-the-default'\n").unwrap();
     std::fs::write(home.path().join("other.toml"), "model = 'of-the-other'\n").unwrap();
@@ -89,13 +89,13 @@ fn blank_config_variable_counts_as_not_set() {
     assert!(text(&flag.stdout).contains("of-the-other"), "{flag:?}");
     let missing = model("none.toml", &[]);
     assert_eq!(missing.status.code(), Some(2));
-    assert!(text(&missing.stderr).contains("none.toml: No such file"), "{missing:?}");
+    assert!(text(&missing.stderr).contains(&format!("none.toml: {}", not_found())), "{missing:?}");
 }
 
 #[test]
 fn invalid_config_stops_every_command() {
     let home = Home::new();
-    let folder = home.path().join("config/oa");
+    let folder = home.config();
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("config.toml"), "modle = 'x'\n").unwrap();
     for command in ["chat", "config", "models"] {

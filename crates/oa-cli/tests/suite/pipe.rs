@@ -1,6 +1,6 @@
 //! The program in pipes: plain text, no escapes, exit status.
 
-use crate::program::{Home, text};
+use crate::program::{Home, not_found, text};
 
 #[test]
 fn version_and_help_are_printed() {
@@ -57,6 +57,7 @@ fn calls_in_a_pipe_are_not_asked_about() {
 #[test]
 fn usage_errors_have_status_2_and_advice() {
     let home = Home::new();
+    let missing = not_found();
     for (arguments, input, wanted) in [
         (&["chat", "--stand-in"][..], " \n", "there is no prompt"),
         (
@@ -65,9 +66,9 @@ fn usage_errors_have_status_2_and_advice() {
             "the flag --mode: \"maybe\" is not one of",
         ),
         (&["chat", "--stand-in", "--tools", "shell"], "x", "use files:DIR"),
-        (&["chat", "--stand-in", "--tools", "files:nowhere"], "x", "nowhere: No such file"),
-        (&["chat", "--stand-in", "--mcp", "none.json"], "x", "none.json: No such file"),
-        (&["chat", "--config", "none.toml"], "x", "none.toml: No such file"),
+        (&["chat", "--stand-in", "--tools", "files:nowhere"], "x", &format!("nowhere: {missing}")),
+        (&["chat", "--stand-in", "--mcp", "none.json"], "x", &format!("none.json: {missing}")),
+        (&["chat", "--config", "none.toml"], "x", &format!("none.toml: {missing}")),
         (
             &["chat", "--stand-in", "--temperature=-1"],
             "x",
@@ -94,7 +95,7 @@ fn session_continues_in_the_next_run() {
     let chat = ["chat", "--stand-in", "--session", "trip"];
     assert!(text(&home.run(&chat, "Hello").stdout).starts_with("# A stand-in"));
     assert_eq!(text(&home.run(&chat, "Again").stdout), "You said: Again\n");
-    assert!(home.path().join("data/oa/sessions/session-trip.jsonl").exists());
+    assert!(home.data().join("sessions/session-trip.jsonl").exists());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The program, with a separate home folder.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
@@ -25,9 +25,23 @@ impl Home {
             ("HOME", path("")),
             ("XDG_CONFIG_HOME", path("config")),
             ("XDG_DATA_HOME", path("data")),
+            // The same on Windows, where sockets need the system's folder.
+            ("USERPROFILE", path("")),
+            ("APPDATA", path("roaming")),
+            ("SYSTEMROOT", std::env::var("SYSTEMROOT").unwrap_or_default()),
             ("PATH", std::env::var("PATH").unwrap_or_default()),
             ("TERM", "xterm-256color".to_owned()),
         ]
+    }
+
+    /// The program's folder for its configuration.
+    pub(crate) fn config(&self) -> PathBuf {
+        self.path().join(if cfg!(windows) { "roaming" } else { "config" }).join("oa")
+    }
+
+    /// The program's folder for sessions and history.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.path().join(if cfg!(windows) { "roaming" } else { "data" }).join("oa")
     }
 
     /// A command that runs the program here, with nothing of this process.
@@ -64,6 +78,11 @@ impl Home {
 
 /// The path of the program.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_oa");
+
+/// The platform's words for a missing file, with its code.
+pub(crate) fn not_found() -> String {
+    std::fs::metadata("missing file of a test").expect_err("nothing has this name").to_string()
+}
 
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("the program writes UTF-8")

@@ -4,6 +4,7 @@ use oa_testkit::{Reply, Request, Script, SocketServer};
 use serde_json::{Value, json};
 
 use crate::program::{Home, text};
+#[cfg(unix)]
 use crate::terminal::Terminal;
 
 /// A server for a test that waits for the program, on threads of its own.
@@ -50,7 +51,7 @@ fn first_chat_model_is_used() {
 #[test]
 fn settings_are_sent_and_the_key_is_masked() {
     let (home, server) = (Home::new(), Server::start(echo()));
-    let config = home.path().join("config/oa");
+    let config = home.config();
     std::fs::create_dir_all(&config).unwrap();
     let key = "sk-canary-0123456789";
     std::fs::write(
@@ -129,6 +130,18 @@ fn names_of_a_server_are_one_line_each() {
     let shown = NAMES.map(|(_, shown)| shown);
     let output = home.run(&["models", "--base-url", &server.url()], "");
     assert_eq!(text(&output.stdout).lines().collect::<Vec<_>>(), shown);
+    let output = home.run(&["doctor", "-m", "m", "--base-url", &server.url()], "");
+    let report = text(&output.stdout);
+    assert!(!report.contains(|c: char| c != '\n' && c.is_control()), "{report}");
+}
+
+#[cfg(unix)]
+#[test]
+fn names_are_one_line_each_in_a_terminal() {
+    let home = Home::new();
+    let script = Script::new().models(NAMES.map(|(name, _)| name));
+    let server = Server::start(script.otherwise(Reply::text("hi")));
+    let shown = NAMES.map(|(_, shown)| shown);
     let mut terminal = Terminal::start(&home, &["models", "--base-url", &server.url()]);
     terminal.wait_for_end();
     let list = format!("{}\n  {}", server.url(), shown.join("\n  "));
@@ -138,9 +151,6 @@ fn names_of_a_server_are_one_line_each() {
     terminal.wait_for_prompt();
     terminal.type_keys("/model\r");
     terminal.wait_for(&format!("\n  {}\n", shown.join("\n  ")));
-    let output = home.run(&["doctor", "-m", "m", "--base-url", &server.url()], "");
-    let report = text(&output.stdout);
-    assert!(!report.contains(|c: char| c != '\n' && c.is_control()), "{report}");
 }
 
 #[test]
@@ -310,7 +320,7 @@ fn batch_never_overwrites_its_input() {
     for name in ["in.jsonl", "in.log", "in.part"] {
         std::fs::write(at(name), "\"one\"\n").unwrap();
     }
-    let mut cases = vec![
+    let cases = [
         ("in.jsonl", "in.jsonl", "would be overwritten"),
         ("in.jsonl", "sub/../in.jsonl", "would be overwritten"),
         // The names of the log and of the incomplete output.
@@ -319,13 +329,15 @@ fn batch_never_overwrites_its_input() {
         ("in.jsonl", "sub", "this is not a regular file"),
     ];
     #[cfg(unix)]
-    {
+    let cases = {
         std::os::unix::fs::symlink(at("in.jsonl"), at("link.jsonl")).unwrap();
         std::os::unix::fs::symlink(at("in.jsonl"), at("out.jsonl.part")).unwrap();
+        let mut cases = cases.to_vec();
         cases.push(("in.jsonl", "link.jsonl", "would be overwritten"));
         cases.push(("link.jsonl", "in.jsonl", "would be overwritten"));
         cases.push(("in.jsonl", "out.jsonl", "would be overwritten"));
-    }
+        cases
+    };
     for (input, output, wanted) in cases {
         let run = home.run(&["batch", input, "-o", output, "--base-url", &server.url()], "");
         assert_eq!(run.status.code(), Some(2), "{input} {output}: {run:?}");
@@ -398,13 +410,13 @@ fn max_tokens_limits_answers_to_the_doctor() {
 #[test]
 fn unwritable_profile_stops_the_doctor_early() {
     let (home, server) = (Home::new(), Server::start(echo()));
-    for (profile, wanted) in
-        [(".", ".: Is a directory"), ("none/profile.json", "none/profile.json: No such file")]
-    {
+    for profile in [".", "none/profile.json"] {
+        let opened = std::fs::OpenOptions::new().append(true).open(home.path().join(profile));
+        let wanted = format!("{profile}: {}", opened.expect_err("it cannot be written"));
         let doctor = ["doctor", "--base-url", &server.url(), "--profile", profile];
         let output = home.run(&doctor, "");
         assert_eq!(output.status.code(), Some(2), "{output:?}");
-        assert!(text(&output.stderr).contains(wanted), "{output:?}");
+        assert!(text(&output.stderr).contains(&wanted), "{output:?}");
         assert_eq!(text(&output.stdout), "");
     }
     assert!(server.server.requests().is_empty());

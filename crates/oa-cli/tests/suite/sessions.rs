@@ -111,7 +111,7 @@ fn sqlite_sessions_continue_in_the_next_run() {
     assert_eq!(ask("other", "And here"), "You said: And here\n");
     let head = std::fs::read(home.path().join("all.sqlite")).unwrap();
     assert!(head.starts_with(b"SQLite format 3\0"));
-    assert!(!home.path().join("data/oa/sessions").exists());
+    assert!(!home.data().join("sessions").exists());
 }
 
 #[cfg(unix)]
@@ -142,7 +142,7 @@ fn prompts_are_removed_and_sent_again() {
 
     let output = home.run(&["chat", "--stand-in", "--session", "trip"], "Again");
     assert_eq!(text(&output.stdout), "You said: Again\n");
-    let file = home.path().join("data/oa/sessions/session-trip.jsonl");
+    let file = home.data().join("sessions/session-trip.jsonl");
     let mut terminal = Terminal::start(&home, &["chat", "--stand-in", "--session", "trip"]);
     terminal.wait_for_prompt();
     terminal.type_keys("/context\r");
@@ -214,7 +214,7 @@ fn saved_conversation_loads_and_continues() {
     terminal.type_keys("\x04");
     assert!(terminal.wait_for_end().success());
     let saved = |name: &str| {
-        let file = home.path().join(format!("data/oa/sessions/session-{name}.jsonl"));
+        let file = home.data().join(format!("sessions/session-{name}.jsonl"));
         std::fs::read_to_string(file).unwrap()
     };
     assert!(saved("trip").contains("And then?"), "{}", saved("trip"));

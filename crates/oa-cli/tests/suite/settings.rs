@@ -52,7 +52,7 @@ impl Made {
                     Kind::List => format!("[{value:?}]"),
                     _ => format!("{value:?}"),
                 };
-                let folder = self.home.path().join("config/oa");
+                let folder = self.home.config();
                 std::fs::create_dir_all(&folder).expect("a folder");
                 let line = format!("{} = {value}\n", setting.key);
                 std::fs::write(folder.join("config.toml"), line).expect("a file");

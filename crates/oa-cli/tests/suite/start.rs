@@ -28,6 +28,7 @@ fn network(id: u32) -> Vec<String> {
 }
 
 /// Returns the files in a folder, however deep.
+#[cfg(target_os = "linux")]
 fn files(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).expect("the folder is there").flatten() {
@@ -53,7 +54,7 @@ fn first_prompt_needs_few_resources() {
     let threads = fs::read_dir(format!("/proc/{id}/task")).expect("the program runs").count();
     assert!(threads <= 2, "{threads} threads");
     // The history of prompts, in which nothing is yet.
-    let history = home.path().join("data/oa/history.txt");
+    let history = home.data().join("history.txt");
     assert_eq!(files(home.path()), [history.display().to_string()]);
     assert_eq!(fs::read_to_string(history).unwrap(), "");
 }
@@ -72,7 +73,7 @@ fn one_request_before_the_first_prompt() {
 #[test]
 fn version_and_help_read_no_config() {
     let home = Home::new();
-    let folder = home.path().join("config/oa");
+    let folder = home.config();
     fs::create_dir_all(&folder).unwrap();
     let made = Command::new("mkfifo").arg(folder.join("config.toml")).status().unwrap();
     assert!(made.success());

@@ -106,7 +106,7 @@ fn waiting_call_needs_person_or_mode_all() {
         text(&output.stderr),
         "✗ keep_note(text: \"keep this\") waited for permission and was not run\n"
     );
-    let file = home.path().join(format!("data/oa/sessions/session-{id}.jsonl"));
+    let file = home.data().join(format!("sessions/session-{id}.jsonl"));
     let saved = std::fs::read_to_string(file).unwrap();
     assert!(saved.contains("not run: the user moved on without it"), "{saved}");
 }
