@@ -180,7 +180,7 @@ impl Maker<'_> {
                 None => self.pick(&[json!("a"), json!(""), json!("zwei\n\"\u{1F600}\0")]),
             },
             Some("integer") => {
-                let most = schema["maximum"].as_u64().unwrap_or(u64::MAX);
+                let most = schema["maximum"].as_u64().unwrap_or(usize::MAX as u64);
                 self.pick(&[json!(0), json!(7), json!(most)])
             }
             Some("number") => self.pick(&[json!(0.0), json!(0.25), json!(12.5)]),

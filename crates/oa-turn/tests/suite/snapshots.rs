@@ -329,7 +329,7 @@ fn inconsistent_snapshots_are_rejected() {
     };
     let pop = |value: &mut Value| drop(value.as_array_mut().and_then(Vec::pop));
     assert_snapshot!(why(&|turn| pop(&mut turn["conversation"]["messages"])), @r#"the snapshot is damaged: the revisions do not match the messages"#);
-    assert_snapshot!(why(&|turn| turn["round"]["results_at"] = json!(u64::MAX)), @r#"the snapshot is damaged: results are missing"#);
+    assert_snapshot!(why(&|turn| turn["round"]["results_at"] = json!(usize::MAX)), @r#"the snapshot is damaged: results are missing"#);
     assert_snapshot!(why(&|turn| turn["round"]["results_at"] = json!(2)), @r#"the snapshot is damaged: the results do not match the calls"#);
     assert_snapshot!(why(&|turn| turn["round"]["handed"] = json!(9)), @r#"the snapshot is damaged: the call that was handed out is already decided"#);
     assert_snapshot!(why(&|turn| turn["round"]["reviews"] = json!([3])), @r#"the snapshot is damaged: a call is missing"#);
