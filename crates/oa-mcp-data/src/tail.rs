@@ -24,8 +24,8 @@ impl Tail {
         }
     }
 
-    /// Returns the end of the last `limit` bytes, masked and on one line, with at most 1,000 characters; `None` if
-    /// there was no output.
+    /// Returns the end of the last `limit` bytes, masked and on one line, with at most 1,000 characters. `None` if
+    /// there was no output, or no line break in what is left of a longer one.
     #[must_use]
     pub fn excerpt(&self, secrets: &Secrets, limit: usize) -> Option<String> {
         let tail = &self.bytes[self.bytes.len().saturating_sub(limit)..];
