@@ -66,10 +66,10 @@ impl McpServer {
     ///
     /// The child inherits only `HOME`, `LOGNAME`, `PATH`, `SHELL`, `TERM`, `USER`, `LANG`, `LC_ALL`, `LC_CTYPE`,
     /// `TMPDIR` and `TZ` from the environment; [`env`](Self::env) and [`inherit_env`](Self::inherit_env) add more. It
-    /// runs in its own process group, which ends with the connection; on Windows, it is a job.
+    /// runs in its own process group (on Windows, a job), which ends with the connection.
     ///
-    /// The program is a path or a name that is looked up in `PATH`. On Windows, a name without an extension is also
-    /// that of a script: `npx` starts `npx.cmd`.
+    /// The program is a path, or a name that is looked up in `PATH`. On Windows, a name without an extension also finds
+    /// scripts: `npx` starts `npx.cmd`.
     pub fn stdio(name: impl Into<String>, program: impl Into<String>) -> Self {
         let spec = StdioSpec { program: program.into(), ..StdioSpec::default() };
         Self::new(name.into(), Target::Stdio(spec))

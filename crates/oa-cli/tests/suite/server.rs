@@ -122,12 +122,15 @@ const NAMES: [(&str, &str); 6] = [
     ("m\u{2028}\u{202e}", r"m\u{2028}\u{202e}"),
 ];
 
+/// A server of models with these names, and the names as they are shown.
+fn named() -> (Server, [&'static str; NAMES.len()]) {
+    let script = Script::new().models(NAMES.map(|(name, _)| name));
+    (Server::start(script.otherwise(Reply::text("hi"))), NAMES.map(|(_, shown)| shown))
+}
+
 #[test]
 fn names_of_a_server_are_one_line_each() {
-    let home = Home::new();
-    let script = Script::new().models(NAMES.map(|(name, _)| name));
-    let server = Server::start(script.otherwise(Reply::text("hi")));
-    let shown = NAMES.map(|(_, shown)| shown);
+    let (home, (server, shown)) = (Home::new(), named());
     let output = home.run(&["models", "--base-url", &server.url()], "");
     assert_eq!(text(&output.stdout).lines().collect::<Vec<_>>(), shown);
     let output = home.run(&["doctor", "-m", "m", "--base-url", &server.url()], "");
@@ -138,10 +141,7 @@ fn names_of_a_server_are_one_line_each() {
 #[cfg(unix)]
 #[test]
 fn names_are_one_line_each_in_a_terminal() {
-    let home = Home::new();
-    let script = Script::new().models(NAMES.map(|(name, _)| name));
-    let server = Server::start(script.otherwise(Reply::text("hi")));
-    let shown = NAMES.map(|(_, shown)| shown);
+    let (home, (server, shown)) = (Home::new(), named());
     let mut terminal = Terminal::start(&home, &["models", "--base-url", &server.url()]);
     terminal.wait_for_end();
     let list = format!("{}\n  {}", server.url(), shown.join("\n  "));
