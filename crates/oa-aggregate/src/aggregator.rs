@@ -75,7 +75,7 @@ impl Aggregator {
     #[inline]
     pub fn push(&mut self, payload: &[u8]) -> Result<StreamStatus, Error> {
         let state = &mut self.state;
-        if state.done {
+        if state.done || state.is_finished {
             return Ok(StreamStatus::Done);
         }
         if let Some(error) = state.failed {
@@ -99,7 +99,7 @@ impl Aggregator {
     #[cold]
     pub fn push_error(&mut self, payload: &[u8]) -> Result<StreamStatus, Error> {
         let state = &mut self.state;
-        if state.done || state.failed.is_some() {
+        if state.done || state.is_finished || state.failed.is_some() {
             return self.push(payload);
         }
         let room = state.budget.left();
@@ -188,11 +188,11 @@ impl Aggregator {
         speech.blocks.next(&calls.list, problems)
     }
 
-    /// Ends the input: what was held back becomes deltas. A second call does nothing.
+    /// Ends the input: what was held back becomes deltas. A second call does nothing, and later payloads are ignored.
     ///
     /// # Errors
     ///
-    /// What was held back exceeds a limit.
+    /// What was held back exceeds a limit: it is dropped, and everything before it is in the answer.
     pub fn finish(&mut self) -> Result<(), Error> {
         self.state.finish()
     }
@@ -216,11 +216,9 @@ impl Aggregator {
         self.take_answer()
     }
 
-    /// Returns the answer like [`into_answer`](Self::into_answer), without consuming the aggregator. No deltas are
-    /// left, and later payloads are ignored.
+    /// Returns the answer as [`into_answer`](Self::into_answer) does, and leaves the aggregator without deltas.
     #[must_use]
     pub fn take_answer(&mut self) -> AggregatedAnswer {
-        // If what was held back exceeds a limit, it is dropped; everything before it is in the answer.
         let _ = self.state.finish();
         self.state.take_answer()
     }

@@ -76,8 +76,7 @@ impl Decoder {
 
     /// Decodes one payload: the data of an event, or a whole body that is not an event stream.
     ///
-    /// Bytes that are not UTF-8 are read as U+FFFD. If a payload would take more than 64 MiB of memory, the rest of it
-    /// is left out.
+    /// Bytes that are not UTF-8 are read as U+FFFD. The part of a payload beyond 64 MiB of memory is left out.
     ///
     /// # Errors
     ///

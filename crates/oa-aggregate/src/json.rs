@@ -166,8 +166,7 @@ impl<'a, 'n> Reader<'a, 'n> {
         Ok(string)
     }
 
-    /// Reads an integer, also one in quotes, as languages write it whose keys are strings; anything else counts as
-    /// absent.
+    /// Reads an integer, also one in quotes, as languages with only string keys write it. Anything else is absent.
     pub(crate) fn integer<T: FromStr>(&mut self) -> Read<Option<T>> {
         Ok(integer(self.raw()?.raw.trim_matches('"')))
     }

@@ -51,6 +51,7 @@ pub(crate) struct State {
     pub(crate) done: bool,
     /// The limit that was exceeded: nothing more is accepted.
     pub(crate) failed: Option<Error>,
+    pub(crate) is_finished: bool,
     kept_bytes: usize,
 }
 
@@ -77,6 +78,7 @@ impl State {
             model: None,
             done: false,
             failed: None,
+            is_finished: false,
             kept_bytes: 0,
         }
     }
@@ -420,6 +422,10 @@ impl State {
 
     /// Ends the input: text that was held back and calls without arguments become deltas.
     pub(crate) fn finish(&mut self) -> Result<(), Error> {
+        // What is still held back after an error has no deltas: the answer must not have it either.
+        if mem::replace(&mut self.is_finished, true) {
+            return Ok(());
+        }
         self.flush()?;
         for call in 0..self.calls.list.len() {
             let assembled = &self.calls.list[call];
@@ -446,10 +452,10 @@ impl State {
         self.keep(new)
     }
 
-    /// Releases all held-back text.
+    /// Releases all held-back text, also if there is no room for the half of a character behind it.
     pub(crate) fn flush(&mut self) -> Result<(), Error> {
-        self.flush_half()?;
-        self.speech.flush(&mut self.budget)
+        let half = self.flush_half();
+        self.speech.flush(&mut self.budget).and(half)
     }
 
     /// Takes a payload that is not JSON; the first is also kept apart from the problems.

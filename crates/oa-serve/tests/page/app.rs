@@ -84,7 +84,10 @@ pub(crate) async fn start() -> std::io::Result<App> {
             "/open",
             post(|State((gate, _)): State<(Gate, Proxy)>| async move { gate.0.add_permits(1) }),
         )
-        .route("/cut", post(|State((_, proxy)): State<(Gate, Proxy)>| async move { proxy.cut() }))
+        .route(
+            "/cut",
+            post(|State((_, proxy)): State<(Gate, Proxy)>| async move { proxy.cut().await }),
+        )
         .route(
             "/reset",
             post(|State((gate, _)): State<(Gate, Proxy)>| async move {

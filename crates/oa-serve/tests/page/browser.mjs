@@ -31,8 +31,8 @@ for (const [name, run, options = {}] of scenarios) {
     console.log(`ok ${name} (${width} px, ${Math.round(performance.now() - from)} ms)`);
   } catch (error) {
     failures += 1;
-    console.log(`FAILED ${name} (${width} px): ${error.stack}`);
-    console.log(`console: ${window?.errors.join("\n")}`);
+    console.error(`FAILED ${name} (${width} px): ${error.stack}`);
+    console.error(`console: ${window?.errors.join("\n")}`);
     await window?.page.screenshot({ path: `${process.env.SCREENSHOTS}/failed-${name.replaceAll(" ", "-")}-${width}.png` }).catch(() => {});
     await reset();
   }

@@ -107,7 +107,8 @@ async fn pass(width: u16) -> String {
     let output = node.output().await.expect("Node is installed");
     let said = String::from_utf8_lossy(&output.stdout);
     let failed = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}\n{failed}");
+    // The failures come first, because a long message may be shown in part.
+    assert!(output.status.success(), "{failed}\n{said}");
     said.into_owned()
 }
 

@@ -21,7 +21,7 @@ async function progress(window) {
   assert.match(await search.getByRole("region", { name: "Arguments of search" }).innerText(), /"query": "brook"/);
   await window.check("tool-running");
   // A message while it works is read at the next step.
-  await window.send("Be brief.");
+  await window.steer("Be brief.");
   await window.text("Will be read at the next step: Be brief.").waitFor();
   await window.check("steering");
   await open();

@@ -8,7 +8,7 @@ async function unsent(window) {
   const { page } = window;
   await window.send("[tools] please");
   await window.state(window.card("search"), "running");
-  await window.send("Be brief.");
+  await window.steer("Be brief.");
   await window.text("Will be read at the next step: Be brief.").waitFor();
   await window.box.fill("And kind");
   await page.reload();
@@ -83,7 +83,7 @@ async function attached(window) {
   await api("POST", `conversations/${id}/prompt`, { text: "[gate] please" });
   await window.text("The first half").waitFor();
   await window.running();
-  await window.send("Be brief.");
+  await window.steer("Be brief.");
   await window.text("Will be read at the next step: Be brief.").waitFor();
   assert.deepEqual(await names(), ["rill.png"]);
   await open();
@@ -101,10 +101,8 @@ async function takenBack(window) {
   const button = page.getByRole("button", { name: "Take back" });
   await window.send("[tools] please");
   await window.state(window.card("search"), "running");
-  await window.send("Be brief.");
-  // Until it is sent, another message is not.
-  await page.waitForFunction(() => document.getElementById("prompt").value === "");
-  await window.send("Be kind.");
+  await window.steer("Be brief.");
+  await window.steer("Be kind.");
   await window.text("Will be read at the next step: Be brief. · Be kind.").waitFor();
   assert.equal(await button.count(), 0, "it may be read any moment");
   await window.box.fill("And quick");

@@ -85,7 +85,15 @@ export class Window {
 
   async send(text) {
     await this.box.fill(text);
+    // It is disabled until the message before is sent.
+    await this.page.locator("#send:enabled").waitFor();
     await this.box.press("Enter");
+  }
+
+  /** Sends a message to the agent at work, and waits until the server has it: the box is emptied then. */
+  async steer(text) {
+    await this.send(text);
+    await this.page.waitForFunction(() => document.getElementById("prompt").value === "");
   }
 
   /** Sends a prompt and waits for the end of the run. */

@@ -131,7 +131,7 @@ async function low(window) {
   await window.send("[tools] please");
   await window.state(window.card("search"), "running");
   await check("low");
-  await window.send("Be brief.");
+  await window.steer("Be brief.");
   await window.text("Will be read at the next step").waitFor();
   await window.box.fill("1\n2\n3\n4\n5\n6");
   await check("low-draft");

@@ -125,7 +125,7 @@ async function takenBack(window) {
   await window.newConversation();
   await window.send("[tools] please");
   await window.state(window.card("search"), "running");
-  await window.send("Be brief.");
+  await window.steer("Be brief.");
   await window.text("Will be read at the next step").waitFor();
   await window.box.fill("And quick");
   await page.keyboard.press("Escape");

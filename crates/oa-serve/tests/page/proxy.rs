@@ -27,6 +27,7 @@ impl Proxy {
                 tokio::spawn(async move {
                     let Ok(mut to) = TcpStream::connect(to).await else { return };
                     tokio::select! {
+                        biased;
                         _ = is_cut.wait_for(|is_cut| *is_cut) => {}
                         _ = copy_bidirectional(&mut from, &mut to) => {}
                     }
@@ -40,9 +41,10 @@ impl Proxy {
         self.address
     }
 
-    /// Closes all connections, and each new one at once.
-    pub(crate) fn cut(&self) {
+    /// Closes all connections, and each new one at once. Returns when the old ones are closed.
+    pub(crate) async fn cut(&self) {
         self.is_cut.send_replace(true);
+        self.is_cut.closed().await;
     }
 
     pub(crate) fn mend(&self) {

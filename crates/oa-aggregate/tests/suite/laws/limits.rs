@@ -1,6 +1,8 @@
 //! Every limit can be reached, is named in its error, and keeps the output before it.
 
-use oa_aggregate::{Aggregator, ErrorKind, Limits, Options, Problem, TextMode, ThinkTags};
+use oa_aggregate::{
+    Aggregator, ErrorKind, Limits, Options, Problem, StreamStatus, TextMode, ThinkTags,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -290,6 +292,29 @@ fn half_a_character_may_outlive_a_limit() {
     let options = options(|limits| limits.text_bytes = 10);
     let thinking = delta(r#""reasoning":"01234567890\ud83d""#);
     check(&run(options, [thinking]), Some(ErrorKind::TextTooLong), "");
+}
+
+/// Marked text that is held back, with half of a character behind it that the limit has no room for.
+#[test]
+fn text_before_half_a_character_is_released() {
+    let options = options(|limits| limits.text_bytes = 2);
+    let mark = r#""extra_content":{"google":{"thought":true}}"#;
+    let outcome = run(options, [delta(&format!(r#""content":" \ud83d",{mark}"#))]);
+    check(&outcome, Some(ErrorKind::TextTooLong), r#"thinking " ""#);
+    assert_eq!(outcome.told, [crate::Told::Thinking(" ".to_owned())]);
+}
+
+#[test]
+fn payloads_after_the_end_are_ignored() {
+    let mut aggregator = Aggregator::new();
+    aggregator.push(text("a").as_bytes()).unwrap();
+    aggregator.finish().unwrap();
+    for payload in [text("b"), "no JSON".to_owned()] {
+        assert_eq!(aggregator.push(payload.as_bytes()).unwrap(), StreamStatus::Done);
+        assert_eq!(aggregator.push_error(payload.as_bytes()).unwrap(), StreamStatus::Done);
+    }
+    assert!(!aggregator.is_complete(), "the server has reported no end");
+    assert_eq!(aggregator.into_answer().blocks.len(), 1);
 }
 
 /// Words that are held back, compared or cut, as the contents of a JSON string.
