@@ -70,6 +70,7 @@ class App {
     document.addEventListener("announce", (event) => this.#announcer.say(event.detail));
     document.addEventListener("visibilitychange", () => !document.hidden && this.#sidebar.refresh());
     addEventListener("hashchange", () => this.#open(idInAddress()));
+    this.#composer.open(idInAddress());
     await this.#connect();
   }
 
@@ -90,7 +91,9 @@ class App {
     setText(find("agent-name"), this.#agent.name);
     setText(find("agent-model"), this.#agent.model ?? "");
     this.#composer.report("");
-    await Promise.all([this.#sidebar.refresh(), this.#open(idInAddress())]);
+    // A message may have been sent before the server described the agent; its conversation is open already.
+    const isOpen = this.#feed !== null && this.#state.id === idInAddress();
+    await Promise.all([this.#sidebar.refresh(), isOpen ? null : this.#open(idInAddress())]);
     this.#composer.focus();
   }
 
@@ -157,7 +160,7 @@ class App {
   }
 
   #show(state) {
-    if (state.id !== this.#state.id || !this.#transcript) this.#composer.open(state.id);
+    this.#composer.open(state.id);
     this.#state = state;
     this.#link = "open";
     this.#transcript = new Transcript(this.#actions);
@@ -260,8 +263,9 @@ class App {
   }
 
   async #prompt(text, images) {
-    const id = this.#state.id ?? (await this.#create());
-    await this.#promptTo(id, text, images);
+    // Until the first conversation is shown, the message belongs to the one in the address.
+    const id = this.#transcript ? this.#state.id : idInAddress();
+    await this.#promptTo(id ?? (await this.#create()), text, images);
   }
 
   /** Creates the conversation of its first message. If the user has opened another one meanwhile, that one stays. */

@@ -82,8 +82,9 @@ export class Composer {
   open(id) {
     this.#id = id;
     const { text, images } = draft.read(id);
-    this.#input.value = text;
-    this.#attachments.images = images;
+    // What is shown already keeps its cursor and its focus.
+    if (this.#input.value !== text) this.#input.value = text;
+    if (this.#attachments.images !== images) this.#attachments.images = images;
     this.#fit();
     this.#showSend();
   }

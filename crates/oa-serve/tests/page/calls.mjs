@@ -76,6 +76,7 @@ async function keys(window) {
     await page.keyboard.press("Shift+Escape");
     await page.keyboard.type(text);
     await page.keyboard.press("Enter");
+    await window.sent();
   };
   const done = async (words) => {
     await window.text(words).first().waitFor();
@@ -133,7 +134,7 @@ async function keys(window) {
   await window.tabTo(/^Deny/);
   await page.keyboard.press("Enter");
   await window.state(window.card("delete_file"), "denied");
-  await window.idle();
+  await done("The result is");
   await type("[pick] please");
   await window.state(window.card("pick_color"), "answer");
   await page.keyboard.press("Control+.");

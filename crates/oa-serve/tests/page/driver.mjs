@@ -90,10 +90,15 @@ export class Window {
     await this.box.press("Enter");
   }
 
-  /** Sends a message to the agent at work, and waits until the server has it: the box is emptied then. */
+  /** Sends a message to the agent at work, and waits until the server has it. */
   async steer(text) {
     await this.send(text);
-    await this.page.waitForFunction(() => document.getElementById("prompt").value === "");
+    await this.sent();
+  }
+
+  /** Waits until the server has the message, which empties the box. */
+  sent() {
+    return this.page.waitForFunction(() => document.getElementById("prompt").value === "");
   }
 
   /** Sends a prompt and waits for the end of the run. */

@@ -165,8 +165,49 @@ async function readFirst(window) {
   const response = page.waitForResponse((one) => one.url().endsWith("/steer"));
   answer();
   await response;
-  await page.waitForFunction(() => document.getElementById("prompt").value === "");
+  await window.sent();
   assert.equal(await window.text("Will be read").count(), 0);
+}
+
+/** A message is sent before the server describes the agent: its conversation is not opened again. */
+async function early(window) {
+  const { page } = window;
+  const held = await hold(window, "GET", "/api/agent");
+  await page.reload();
+  await held.asked;
+  await window.send("[delete] it");
+  await window.state(window.card("delete_file"), "approval");
+  await window.idle();
+  const announced = () => page.locator("#announcer").textContent();
+  assert.match(await announced(), /needs your approval/);
+  let opened = 0;
+  page.on("request", (one) => { opened += one.method() === "GET" && one.url().endsWith(`/conversations/${idOf(window)}`); });
+  // The list is asked for together with the conversation.
+  const listed = page.waitForResponse((one) => one.url().includes("/conversations?"));
+  held.go();
+  await page.waitForFunction(() => document.getElementById("agent-name").textContent === "Helper");
+  await listed;
+  assert.equal(opened, 0);
+  assert.match(await announced(), /needs your approval/);
+}
+
+/** Text that is typed and sent before its conversation is loaded belongs to that one. */
+async function unloaded(window) {
+  const { page } = window;
+  const id = await talk(window, "Hello");
+  const held = await hold(window, "GET", `/conversations/${id}`);
+  await page.reload();
+  await held.asked;
+  await window.send("Hello again");
+  await window.sent();
+  await window.box.fill("typed early");
+  held.go();
+  await window.text("You said: Hello again").waitFor();
+  assert.equal(await window.box.inputValue(), "typed early");
+  assert.equal(idOf(window), id);
+  await ended(id);
+  assert.equal((await load(id)).messages.length, 4);
+  await window.box.fill("");
 }
 
 const wide = { widths: [1600] };
@@ -179,4 +220,6 @@ export const scenarios = [
   ["a refused approval", refused, CONFLICT],
   ["messages that are taken back late", takenBack, wide],
   ["a message that is read at once", readFirst, wide],
+  ["a message before the agent is described", early, wide],
+  ["a message before its conversation is loaded", unloaded, wide],
 ];
