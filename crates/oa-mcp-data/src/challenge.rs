@@ -32,6 +32,21 @@ pub fn key_problem<'a>(
     Some(told.join("; "))
 }
 
+/// Returns true if the server may accept another key: after status 401, and after 403 if the key lacks a scope (RFC 6750,
+/// section 3.1), as the `WWW-Authenticate` headers say.
+///
+/// ```
+/// use oa_mcp_data::wants_another_key;
+///
+/// assert!(wants_another_key(401, []));
+/// assert!(wants_another_key(403, [r#"Bearer error="insufficient_scope", scope="files:write""#]));
+/// assert!(!wants_another_key(403, ["Bearer realm=tools"]));
+/// ```
+pub fn wants_another_key<'a>(status: u16, headers: impl IntoIterator<Item = &'a str>) -> bool {
+    let lacks_scope = |of: Challenge| of.get("error") == Some("insufficient_scope");
+    status == 401 || status == 403 && headers.into_iter().flat_map(read).any(lacks_scope)
+}
+
 /// The parameters of one challenge, with names in lower case.
 #[derive(Default)]
 struct Challenge(Vec<(String, String)>);

@@ -74,7 +74,7 @@ mod variables;
 
 pub use crate::answer::{AnswerError, is_session_lost, read_integer, take_result};
 pub use crate::approval::Approval;
-pub use crate::challenge::key_problem;
+pub use crate::challenge::{key_problem, wants_another_key};
 pub use crate::clock::{CallClock, Expired, Patience};
 pub use crate::config::{ConfiguredServer, read_config};
 pub use crate::cut::cut;

@@ -11,6 +11,7 @@ use oa_contain::Contained;
 use oa_mcp_data::client::Mirrors;
 use oa_mcp_data::{
     AnswerError, RequiredPages, Resumption, is_session_lost, key_problem, take_result,
+    wants_another_key,
 };
 use oa_sse::Parser;
 use oa_transport::{ApiKey, RequestBody, ResponseBody};
@@ -337,7 +338,7 @@ impl Carrier {
         }
     }
 
-    /// Sends a request. On status 401, asks for another key once and retries.
+    /// Sends a request. If its key is not enough, asks for another one once and retries.
     async fn ask(
         &self,
         method: Method,
@@ -346,11 +347,9 @@ impl Carrier {
     ) -> Result<Response<ResponseBody>, Error> {
         let key = self.key().clone();
         let response = self.sent(method.clone(), body.clone(), about, key.as_ref()).await?;
-        let Some(ask) =
-            self.spec.ask.as_ref().filter(|_| response.status() == StatusCode::UNAUTHORIZED)
-        else {
-            return Ok(response);
-        };
+        let status = response.status().as_u16();
+        let may_ask = wants_another_key(status, challenges(&response));
+        let Some(ask) = self.spec.ask.as_ref().filter(|_| may_ask) else { return Ok(response) };
         // A list may be split over several headers.
         let challenge = challenges(&response).collect::<Vec<_>>().join(", ");
         drop(response);
@@ -358,18 +357,18 @@ impl Carrier {
         let asking = self.asking.lock().await;
         let mut next = self.key().clone();
         if next.as_ref().map(ApiKey::expose) == key.as_ref().map(ApiKey::expose) {
-            next = Some(self.another_key(ask.clone(), challenge).await?);
+            next = Some(self.another_key(ask.clone(), challenge, status).await?);
         }
         drop(asking);
         self.sent(method, body, about, next.as_ref()).await
     }
 
     /// Asks the callback for a key, and keeps it.
-    async fn another_key(&self, ask: Ask, challenge: String) -> Result<ApiKey, Error> {
+    async fn another_key(&self, ask: Ask, challenge: String, status: u16) -> Result<ApiKey, Error> {
         let problem = key_problem([&*challenge], &self.link.secrets.get());
         // Also contains a panic before the callback returns its future.
         let asking = Contained::new(Box::pin(async move { (ask.0)(challenge).await }));
-        let refused = |why: &str| Error::new(ErrorKind::Rejected, why).with_status(401);
+        let refused = |why: &str| Error::new(ErrorKind::Rejected, why).with_status(status);
         let key = asking.await.map_err(|panic| {
             let why = panicked("on_unauthorized", &panic);
             refused(&self.link.secrets.get().excerpt(&why, EXCERPT))

@@ -180,9 +180,9 @@ impl McpServer {
         Ok(self.with_http("header", |spec| spec.headers.push(header)))
     }
 
-    /// Sets a callback for a new key when the server answers 401: it gets the `WWW-Authenticate` headers, joined by
-    /// commas, and the request is retried once with the key that it returns. On `None`, or if the callback panics, the
-    /// request fails. Requests that were refused together wait for the same key.
+    /// Sets a callback for a new key when the server answers 401, or 403 because the key lacks a scope: it gets the
+    /// `WWW-Authenticate` headers, joined by commas, and the request is retried once with the key that it returns. On
+    /// `None`, or if the callback panics, the request fails. Requests that were refused together wait for the same key.
     ///
     /// The key is kept for later requests, until a new session begins.
     #[cfg(feature = "http")]

@@ -163,3 +163,36 @@ async fn calls_refused_together_ask_for_one_key() {
     assert_eq!(calls.join_all().await, [true; 8]);
     assert_eq!(count.load(Ordering::Relaxed), 1);
 }
+
+/// The callback may log in again with the scope that the challenge names.
+#[tokio::test]
+async fn key_without_a_scope_is_replaced() {
+    let (server, seen) = serve(|asked| {
+        let is_old = asked.header("authorization") != Some("bearer write-key-0123456789");
+        let challenge = match asked.what() {
+            "write" => r#"Bearer error="insufficient_scope", scope="files:write""#,
+            "never" => "Bearer realm=\"tools\"",
+            _ => return None,
+        };
+        let head = format!("HTTP/1.1 403 Forbidden\r\nwww-authenticate: {challenge}\r\n");
+        let is_refused = is_old || asked.what() == "never";
+        is_refused.then(|| Answer::Bytes(format!("{head}content-length: 0\r\n\r\n")))
+    })
+    .await;
+    let server = server.bearer(ApiKey::new("read-key-0123456789").unwrap());
+    let server = server.on_unauthorized(|challenge| async move {
+        assert!(challenge.contains("files:write"), "{challenge}");
+        ApiKey::new("write-key-0123456789").ok()
+    });
+    let connected = connect(server).await.unwrap();
+    let forbidden = "s: the server answered with status 403 Forbidden";
+    assert_eq!(call(&connected, "never").await, Err(forbidden.to_owned()));
+    assert_eq!(call(&connected, "write").await, Ok(json!("write")));
+    connected.close().await;
+    let mut calls = seen.lock().unwrap().clone();
+    calls.retain(|line| line.starts_with("POST tools/call"));
+    assert_eq!(
+        calls.join(", "),
+        "POST tools/callnever, POST tools/callwrite, POST tools/callwrite"
+    );
+}
