@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::Result;
 use crate::command::Run;
-use crate::msrv::toolchain;
+use crate::msrv::{no_nightly, toolchain};
 use crate::step::{Need, Outcome};
 use crate::tally::Tally;
 use crate::workspace::Workspace;
@@ -28,13 +28,12 @@ pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
     if targets.is_empty() {
         return Ok(Outcome::Nothing("no fuzz target under crates/*/fuzz".to_owned()));
     }
-    let missing =
-        |message: &str| Ok(Outcome::Missing { message: message.to_owned(), need: Need::Optional });
     if toolchain("nightly").is_none() {
-        return missing("no nightly Rust here: rustup toolchain install nightly");
+        return Ok(no_nightly());
     }
     if !Run::cargo("fuzz --version").works() {
-        return missing("no cargo-fuzz here: cargo install cargo-fuzz --locked");
+        let message = "no cargo-fuzz here: cargo install cargo-fuzz --locked".to_owned();
+        return Ok(Outcome::Missing { message, need: Need::Optional });
     }
 
     let seconds = seconds_each(targets.len());

@@ -11,6 +11,7 @@ mod features;
 mod fuzz;
 mod install;
 mod layers;
+mod minimal;
 mod msrv;
 mod package;
 mod publish;
@@ -53,6 +54,7 @@ cargo xtask COMMAND
                             combinations of the facade's
   fuzz                    a short run of each fuzz target
   install                 the program oa, installed from its folder and asked for its version
+  minimal                 the oldest version that is allowed of each direct dependency
   msrv                    the oldest supported Rust
   package                 every published crate, packed as for its registry
   publish OPTION          all published crates, each after those that it depends on
@@ -105,6 +107,7 @@ fn dispatch(args: &[&str]) -> Result<ExitCode> {
         ["features"] => features::run,
         ["fuzz"] => fuzz::run,
         ["install"] => install::run,
+        ["minimal"] => minimal::run,
         ["msrv"] => msrv::run,
         ["package"] => package::run,
         ["publish", options @ ..] => {

@@ -76,6 +76,12 @@ fn check(workspace: &Workspace, version: &str) -> Vec<String> {
     arguments
 }
 
+/// The outcome of a command that needs a nightly Rust where there is none.
+pub(crate) fn no_nightly() -> Outcome {
+    let message = "no nightly Rust here: rustup toolchain install nightly".to_owned();
+    Outcome::Missing { message, need: Need::Optional }
+}
+
 /// The full name of the installed toolchain of that version.
 pub(crate) fn toolchain(version: &str) -> Option<String> {
     let list = Run::new("rustup").args(["toolchain", "list"]).output().ok()?;
