@@ -111,9 +111,9 @@ impl fmt::Display for Operation {
     }
 }
 
-/// Formats a number: significant digits only, with powers of ten if it is long.
+/// Formats a number: significant digits only, with powers of ten if it is long. Zero has no sign.
 pub fn show(number: f64) -> String {
-    let rounded = format!("{number:.11e}").parse().unwrap_or(number);
+    let rounded = format!("{number:.11e}").parse().unwrap_or(number) + 0.0;
     if rounded != 0.0 && !(1e-6..1e15).contains(&rounded.abs()) {
         return format!("{rounded:e}");
     }
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn rounding_errors_are_not_shown() {
-        let shown = [42.0, 0.1 + 0.2, -2.5, 1e300, 1e-9, 0.0, 1e12].map(show);
+        let shown = [42.0, 0.1 + 0.2, -2.5, 1e300, 1e-9, -0.0, 1e12].map(show);
         assert_eq!(shown, ["42", "0.3", "-2.5", "1e300", "1e-9", "0", "1000000000000"]);
     }
 }
