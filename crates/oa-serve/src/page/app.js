@@ -94,7 +94,8 @@ class App {
     // A message may have been sent before the server described the agent; its conversation is open already.
     const isOpen = this.#feed !== null && this.#state.id === idInAddress();
     await Promise.all([this.#sidebar.refresh(), isOpen ? null : this.#open(idInAddress())]);
-    this.#composer.focus();
+    // The user may have moved the focus meanwhile.
+    if (document.activeElement === document.body) this.#composer.focus();
   }
 
   /** Asks for the token, once for all requests that were refused meanwhile. */

@@ -191,6 +191,23 @@ async function early(window) {
   assert.match(await announced(), /needs your approval/);
 }
 
+/** The page takes the focus from nothing that was reached before it is ready. */
+async function focused(window) {
+  const { page } = window;
+  const active = () => page.evaluate(() => document.activeElement.id);
+  await page.waitForFunction(() => document.activeElement.id === "prompt");
+  const held = await hold(window, "GET", "/api/agent");
+  await page.reload();
+  await held.asked;
+  await page.locator("#theme").focus();
+  const listed = page.waitForResponse((one) => one.url().includes("/conversations?"));
+  held.go();
+  await listed;
+  await page.locator(".welcome").waitFor();
+  await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+  assert.equal(await active(), "theme");
+}
+
 /** Text that is typed and sent before its conversation is loaded belongs to that one. */
 async function unloaded(window) {
   const { page } = window;
@@ -222,4 +239,5 @@ export const scenarios = [
   ["a message that is read at once", readFirst, wide],
   ["a message before the agent is described", early, wide],
   ["a message before its conversation is loaded", unloaded, wide],
+  ["the focus before the page is ready", focused, wide],
 ];
