@@ -2,7 +2,7 @@
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum StreamStatus {
-    /// The server sent `[DONE]`; whatever follows is ignored.
+    /// The server sent `[DONE]`, or the input was finished; whatever follows is ignored.
     Done,
     /// More payloads are expected.
     More,

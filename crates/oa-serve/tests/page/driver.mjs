@@ -85,7 +85,7 @@ export class Window {
 
   async send(text) {
     await this.box.fill(text);
-    // It is disabled until the message before is sent.
+    // The button is disabled until the previous message is sent.
     await this.page.locator("#send:enabled").waitFor();
     await this.box.press("Enter");
   }
