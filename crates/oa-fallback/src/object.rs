@@ -90,10 +90,15 @@ fn call(value: Value, tools: &Tools) -> ParsedCall {
     let mut given = ARGUMENTS.iter().filter_map(|member| object.remove(*member));
     let (given, second) = (given.next(), given.next());
     // In `{"name": "add", "a": 1}` it is not certain whether `a` is an argument. Beside arguments, it is one that a
-    // brace has left out if the tool has such a parameter; otherwise a remark.
+    // brace has left out if the tool has such a parameter; otherwise a remark. An id is an argument only where the tool
+    // has such a parameter and no arguments are given.
     let parameters = tools.schema(&name);
-    let is_lost = |key: &&String| {
-        !is_own(key) && (given.is_none() || parameters.is_some_and(|of| of.has(key)))
+    let is_parameter = |key: &str| parameters.is_some_and(|of| of.has(key));
+    let is_lost = |key: &&String| match (is_own(key), given.is_none()) {
+        (true, true) => is_parameter(key) && !NAMES.contains(&key.as_str()),
+        (true, false) => false,
+        (false, true) => true,
+        (false, false) => is_parameter(key),
     };
     let input = match (object.keys().find(is_lost), given, second) {
         (_, Some(_), Some(_)) => Err("the call has arguments twice".to_owned()),

@@ -151,6 +151,7 @@ fn tools() -> Arc<[ToolSpec]> {
             "",
             object(
                 json!({
+                    "id": text,
                     "zip": text,
                     "active": {"type": "boolean"},
                     "tags": {"type": "array", "items": text},
