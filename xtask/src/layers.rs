@@ -310,7 +310,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "oa-batch",
         place: Place::Layer(5),
-        ours: &["oa-chat", "oa-client", "oa-session", "oa-types"],
+        ours: &["oa-chat", "oa-client", "oa-contain", "oa-session", "oa-types"],
         external: None,
         limits: &[],
     },

@@ -143,6 +143,14 @@ impl<'a> RunningBatch<'a> {
         self
     }
 
+    /// Changes how values are requested in the attempts that begin from now on.
+    #[cfg(feature = "schemars")]
+    pub(crate) fn change_output_type(&mut self, change: impl FnOnce(&mut OutputType)) {
+        if let Some(output_type) = &mut self.output_type {
+            change(Arc::make_mut(output_type));
+        }
+    }
+
     /// Waits for the next outcome; `None` at the end.
     ///
     /// # Panics

@@ -91,7 +91,7 @@ pub use crate::log::BatchLog;
 pub use crate::options::BatchOptions;
 pub use crate::progress::BatchProgress;
 #[cfg(feature = "schemars")]
-pub use crate::typed::{TypedBatch, TypedReply, run_batch_for};
+pub use crate::typed::{TypedBatch, TypedReply, run_batch_for, run_batch_stream_for};
 
 /// Compiles the README's example.
 #[cfg(doctest)]

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
-use oa_client::{Reply, Result};
+use oa_client::{OutputMode, Reply, Result};
 use oa_types::Message;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -14,16 +14,16 @@ use crate::batch::RunningBatch;
 use crate::options::BatchOptions;
 use crate::output_type::{OutputType, foreign, read};
 use crate::progress::BatchProgress;
-use crate::prompts::Iterated;
+use crate::prompts::{Iterated, Prompts, Streamed};
 
 /// Starts a batch whose answers are values of type `T`; otherwise like [`run_batch`](crate::run_batch).
 ///
 /// Each prompt is asked as by [`send_for`](oa_client::Client::send_for): the schema of the type is sent, and an answer
 /// that does not match is corrected by the model, in up to three attempts. If none matches, the outcome is an error of
-/// kind `Output`.
+/// kind `Output`. Methods of the [`TypedBatch`] add checks and change the number of attempts.
 ///
-/// With a log, a reply that is not a value of the type, because the type has changed or the log is that of a batch of
-/// texts, is an error of kind `InvalidInput`, and nothing is sent.
+/// With a log, a reply that is not a value of the type, because the type or a check has changed or the log is that of a
+/// batch of texts, is an error of kind `InvalidInput`, and nothing is sent.
 ///
 /// ```
 /// use oa_batch::{BatchOptions, run_batch_for};
@@ -58,9 +58,24 @@ pub fn run_batch_for<'a, T>(
 where
     T: DeserializeOwned + JsonSchema,
 {
-    let prompts = Box::pin(Iterated(prompts.into_iter()));
-    let batch = RunningBatch::new(prompts, options)?.with_output_type(OutputType::of::<T>());
-    Ok(TypedBatch { batch, value: PhantomData })
+    TypedBatch::new(Box::pin(Iterated(prompts.into_iter())), options)
+}
+
+/// Starts a batch of typed answers whose prompts come from a stream; otherwise like [`run_batch_for`].
+///
+/// The stream is polled only when there is room for a prompt.
+///
+/// # Errors
+///
+/// As [`run_batch`](crate::run_batch).
+pub fn run_batch_stream_for<'a, T>(
+    prompts: impl Stream<Item: Into<Message>> + Send + 'a,
+    options: BatchOptions,
+) -> Result<TypedBatch<'a, T>>
+where
+    T: DeserializeOwned + JsonSchema,
+{
+    TypedBatch::new(Box::pin(Streamed(Box::pin(prompts))), options)
 }
 
 /// A running batch of typed answers: a stream of `(index, Result<TypedReply<T>>)`, where the index counts prompts from
@@ -83,6 +98,69 @@ pub struct TypedReply<T> {
     pub value: T,
     /// The reply. Its text is the value as JSON, and `turn_usage` includes attempts that did not match.
     pub reply: Reply,
+}
+
+impl<'a, T: DeserializeOwned + JsonSchema> TypedBatch<'a, T> {
+    fn new(prompts: Prompts<'a>, options: BatchOptions) -> Result<Self> {
+        let batch = RunningBatch::new(prompts, options)?.with_output_type(OutputType::of::<T>());
+        Ok(Self { batch, value: PhantomData })
+    }
+}
+
+/// Options of each request for a value, as those of [`send_for`](oa_client::Client::send_for). Set them before the first
+/// call of [`next`](Self::next): they apply to prompts that have not been sent.
+impl<T: DeserializeOwned> TypedBatch<'_, T> {
+    /// Sets the maximum number of attempts for each value; 3 by default. With 0, each prompt fails with kind `Config`.
+    pub fn tries(self, tries: u32) -> Self {
+        self.with(|output_type| output_type.tries = Some(tries))
+    }
+
+    /// Sets how structured output is requested from the model.
+    pub fn mode(self, mode: OutputMode) -> Self {
+        self.with(|output_type| output_type.mode = mode)
+    }
+
+    /// Names the output tool. [`OutputMode::Format`] and [`OutputMode::Prompt`] have none, so each prompt fails with
+    /// kind `Config`.
+    pub fn tool_name(self, name: impl Into<String>) -> Self {
+        self.with(|output_type| output_type.tool = Some(name.into()))
+    }
+
+    /// Adds a check beyond the type. The model reads the error that the closure returns; a panic is an error, too.
+    ///
+    /// ```
+    /// # use oa_batch::{BatchOptions, run_batch_for};
+    /// # use oa_client::AgentOptions;
+    /// # use oa_testkit::{MemoryServer, Reply};
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// # struct Invoice {
+    /// #     number: u32,
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> oa_client::Result<()> {
+    /// # let model = MemoryServer::new([Reply::text(r#"{"number": 0}"#), Reply::text(r#"{"number": 7}"#)]);
+    /// # let options = BatchOptions::new(AgentOptions::builder().model("any").transport(model).build()?);
+    /// let mut batch = run_batch_for::<Invoice>(["Invoice no. 7"], options)?
+    ///     .check(|invoice| match invoice.number {
+    ///         0 => Err("invoices are numbered from 1".to_owned()),
+    ///         _ => Ok(()),
+    ///     })
+    ///     .tries(5);
+    /// # assert_eq!(batch.next().await.expect("a reply").1?.value.number, 7);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn check<F>(self, check: F) -> Self
+    where
+        F: Fn(&T) -> Result<(), String> + Send + Sync + 'static,
+    {
+        self.with(|output_type| output_type.add_check(check))
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut OutputType)) -> Self {
+        self.batch.change_output_type(change);
+        self
+    }
 }
 
 impl<T: DeserializeOwned> TypedBatch<'_, T> {

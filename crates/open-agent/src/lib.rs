@@ -86,7 +86,7 @@ pub use oa_aggregate::{Problem, Quirks, ThinkTags};
 pub use oa_batch::BatchLog;
 pub use oa_batch::{BatchOptions, BatchProgress, RunningBatch, run_batch, run_batch_stream};
 #[cfg(feature = "schemars")]
-pub use oa_batch::{TypedBatch, TypedReply, run_batch_for};
+pub use oa_batch::{TypedBatch, TypedReply, run_batch_for, run_batch_stream_for};
 pub use oa_chat::{
     AnswerDelta, AnswerOutcome, AnswerStream, ChatRequest, Endpoint, EndpointBuilder, Error,
     ErrorKind, Limits, OnBadChunk, Provider, Result, RetryConfig, ServerProfile, SystemRole,

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use futures_util::stream;
 #[cfg(feature = "log")]
 use oa_batch::BatchLog;
-use oa_batch::{BatchOptions, TypedBatch, TypedReply, run_batch_for};
+use oa_batch::{BatchOptions, TypedBatch, TypedReply, run_batch_for, run_batch_stream_for};
 use oa_chat::RetryConfig;
-use oa_client::{AgentOptions, ErrorKind, Result};
+use oa_client::{AgentOptions, ErrorKind, OutputMode, Result};
 use oa_testkit::{MemoryServer, Reply};
 use oa_tools::tool;
 use schemars::JsonSchema;
@@ -85,6 +86,52 @@ async fn wrong_answers_are_corrected_or_fail() {
     assert_eq!((batch.progress().done, batch.progress().failed), (0, 1));
 }
 
+fn odd(item: &Item) -> std::result::Result<(), String> {
+    if item.number % 2 == 1 { Ok(()) } else { Err(format!("{} is even", item.number)) }
+}
+
+#[tokio::test]
+async fn checks_and_tries_apply_to_each_value() {
+    let server = MemoryServer::new([
+        Reply::text(r#"{"number": 2}"#),
+        Reply::text(r#"{"number": 3}"#),
+        Reply::text(r#"{"number": 4}"#),
+        Reply::text(r#"{"number": 6}"#),
+    ]);
+    let options = BatchOptions::new(agent(server.clone())).concurrency(1);
+    let batch = run_batch_for::<Item>(["one", "two"], options).unwrap().check(odd).tries(2);
+    let replies = all(batch).await;
+    assert_eq!(replies[0].1.as_ref().unwrap().value, Item { number: 3 });
+    let error = replies[1].1.as_ref().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Output);
+    assert!(error.to_string().contains("6 is even"), "{error}");
+    server.verify();
+}
+
+#[tokio::test]
+async fn values_are_requested_as_configured() {
+    let call = |number: usize| Reply::new().call("give", json!({ "number": number }));
+    let server = MemoryServer::new([call(5)]);
+    let options = || BatchOptions::new(agent(server.clone()));
+    let batch = run_batch_for::<Item>(["one"], options()).unwrap();
+    let batch = batch.mode(OutputMode::Tool).tool_name("give");
+    assert_eq!(all(batch).await.remove(0).1.unwrap().value, Item { number: 5 });
+    server.verify();
+
+    let wrong = run_batch_for::<Item>(["one"], options()).unwrap().tries(0);
+    assert_eq!(all(wrong).await.remove(0).1.unwrap_err().kind(), ErrorKind::Config);
+}
+
+#[tokio::test]
+async fn prompts_of_values_may_be_a_stream() {
+    let server = server(&Asked::default(), |prompt, _| Some(item(prompt)));
+    let options = BatchOptions::new(agent(server)).in_input_order(true);
+    let replies =
+        all(run_batch_stream_for::<Item>(stream::iter(prompts(9)), options).unwrap()).await;
+    let numbers = replies.into_iter().map(|(_, reply)| reply.unwrap().value.number);
+    assert!(numbers.eq(0..9));
+}
+
 #[tokio::test(start_paused = true)]
 async fn retried_values_do_not_repeat_tools() {
     let runs = Arc::new(AtomicUsize::new(0));
@@ -151,5 +198,13 @@ async fn values_are_yielded_from_the_log() {
         assert!(error.to_string().contains("use a new log"), "{error}");
     }
     assert_eq!((batch.progress().done, batch.progress().failed), (0, 40));
+    drop(batch);
+
+    // A check applies to the log, too, and its panic is an error.
+    let batch = run_batch_for::<Item>(prompts(40), options().await).unwrap();
+    let batch = batch.check(|item| if item.number == 7 { panic!("seven") } else { odd(item) });
+    for (index, reply) in all(batch).await {
+        assert_eq!(reply.is_ok(), index % 2 == 1 && index != 7, "{reply:?}");
+    }
     assert_eq!(asked.total(), total);
 }
