@@ -56,10 +56,15 @@ struct Terminal {
 }
 
 impl TerminalPrompt {
-    /// Creates a prompt on standard error and standard input.
+    /// Creates a prompt that writes to standard error and reads standard input, no further than each answer.
+    ///
+    /// A question waits while the program holds the lock on standard input, as a loop over `io::stdin().lines()` does.
+    /// Such a program never gets an answer: read with `io::stdin().read_line(..)` instead, which holds the lock only
+    /// while it reads.
     #[must_use]
     pub fn stdio() -> Self {
-        Self::new(io::BufReader::new(io::stdin()), io::stderr())
+        // A larger buffer would take the lines after the answer away from the program.
+        Self::new(io::BufReader::with_capacity(1, io::stdin()), io::stderr())
     }
 
     /// Creates a prompt with another input and output.
@@ -92,6 +97,10 @@ impl TerminalPrompt {
     }
 
     /// Asks about a call. Waits on a separate thread; questions are asked one at a time.
+    ///
+    /// # Panics
+    ///
+    /// When called outside of a tokio runtime.
     ///
     /// # Cancel safety
     ///

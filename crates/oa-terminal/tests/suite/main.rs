@@ -1,6 +1,7 @@
 //! Questions to a person who types one line after another.
 
 use std::io::{self, BufRead, Read, Write};
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use oa_hooks::{Permission, PermissionRequest, ToolSpec};
@@ -118,6 +119,32 @@ async fn questions_without_an_asker_are_not_asked() {
     keys.send("n\n").unwrap();
     assert_eq!(person.ask(call("third")).await, Permission::deny("the user said no"));
     assert!(asked.recv().unwrap().starts_with("third"));
+}
+
+/// Set in the process whose standard input is a pipe.
+const CHILD: &str = "OA_TERMINAL_CHILD";
+
+/// In a pipe, the lines after the answer are there before the question. They belong to the program.
+#[tokio::test]
+async fn an_answer_leaves_the_next_line() {
+    if std::env::var_os(CHILD).is_some() {
+        assert_eq!(TerminalPrompt::stdio().ask(call("shell")).await, Permission::Allow);
+        let mut line = String::new();
+        io::stdin().read_line(&mut line).unwrap();
+        return println!("<next>{line}</next>");
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "an_answer_leaves_the_next_line", "--nocapture"])
+        .env(CHILD, "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"y\nthe next prompt\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let output = String::from_utf8_lossy(&output.stdout);
+    assert!(output.contains("<next>the next prompt\n</next>"), "{output}");
 }
 
 /// The next output does not stand behind the question.
