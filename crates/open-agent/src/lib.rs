@@ -36,6 +36,7 @@
 //!
 //! The page [`guide`] lists the pages of the manual by question. Start with [`guide::getting_started`].
 //! [`guide::servers`] helps you choose a server and a model, and [`guide::testing`] shows how to test without either.
+//! "QUIRKS row 12" in the documentation refers to a row of [`guide::quirks`].
 //!
 //! # Which crate
 //!
