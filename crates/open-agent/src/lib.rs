@@ -2,6 +2,8 @@
 //! OpenAI's chat completions.
 //!
 //! ```
+//! use std::io::Write as _;
+//!
 //! use open_agent::{AgentOptions, ContentBlock, query};
 //! # use oa_testkit::{MemoryServer, Reply};
 //!
@@ -18,6 +20,7 @@
 //! while let Some(block) = answer.next().await {
 //!     if let ContentBlock::Text(text) = block? {
 //!         print!("{}", text.text); // as it is generated
+//!         std::io::stdout().flush().ok();
 //!     }
 //! }
 //! # Ok(())
