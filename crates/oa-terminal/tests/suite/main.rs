@@ -3,6 +3,8 @@
 use std::io::{self, BufRead, Read, Write};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
 
 use oa_hooks::{Permission, PermissionRequest, ToolSpec};
 use oa_terminal::TerminalPrompt;
@@ -119,6 +121,24 @@ async fn questions_without_an_asker_are_not_asked() {
     keys.send("n\n").unwrap();
     assert_eq!(person.ask(call("third")).await, Permission::deny("the user said no"));
     assert!(asked.recv().unwrap().starts_with("third"));
+}
+
+/// Otherwise, a program whose question nobody answered in time would wait for the next line before it ends.
+#[test]
+fn a_question_does_not_keep_the_runtime() {
+    let (person, _keys, asked) = person();
+    let (end, ended) = channel();
+    thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let question = person.ask(call("shell"));
+            assert!(asked.recv().unwrap().starts_with("shell({})?"));
+            drop(question);
+        });
+        drop(runtime);
+        end.send(()).unwrap();
+    });
+    assert!(ended.recv_timeout(Duration::from_secs(10)).is_ok(), "it waits for a line");
 }
 
 /// Set in the process whose standard input is a pipe.
