@@ -113,8 +113,8 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Sets the API key, sent as `Authorization: Bearer` to this server and no other. A key of at least 8 bytes is
-    /// masked wherever the server repeats it; a shorter one is not, because it could be an ordinary word.
+    /// Sets the API key, sent as `Authorization: Bearer` to this server and no other; none by default. A key of at least 8
+    /// bytes is masked wherever the server repeats it; a shorter one is not, because it could be an ordinary word.
     pub fn api_key(mut self, key: impl AsRef<str>) -> Self {
         self.endpoint = self.endpoint.api_key(key);
         self
@@ -143,7 +143,7 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Sets the nucleus sampling bound, above 0 and up to 1.
+    /// Sets the nucleus sampling bound, above 0 and up to 1. By default, the server decides.
     pub fn top_p(mut self, top_p: impl Into<Option<f32>>) -> Self {
         let top_p = top_p.into();
         match top_p.filter(|it| !(*it > 0.0 && *it <= 1.0)) {
@@ -153,13 +153,13 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Adds a stop sequence.
+    /// Adds a sequence that ends the answer where the model writes it. For several, call this several times.
     pub fn stop(mut self, stop: impl Into<String>) -> Self {
         self.chat.parameters.stop.push(stop.into());
         self
     }
 
-    /// Sets the seed of the server's sampling.
+    /// Sets the seed of the server's sampling. By default, the server decides.
     pub fn seed(mut self, seed: impl Into<Option<u64>>) -> Self {
         self.chat.parameters.seed = seed.into();
         self

@@ -38,8 +38,9 @@ pub async fn query(prompt: impl Into<Message>, options: &AgentOptions) -> Result
 
 /// Sends one prompt and returns a value of type `T`; keeps no history and runs no tools.
 ///
-/// Await it for the whole answer. It works like [`Client::send_for`](crate::Client::send_for) in manual mode, without
-/// a conversation: an answer that does not match is retried, and a tool call is an error.
+/// Await it for the whole answer. It works like [`Client::send_for`](crate::Client::send_for) in manual mode, with the
+/// same errors, but without a conversation: an answer that does not match is retried, and a tool call is an error.
+/// Dropping the future closes the connection, and the server stops generating.
 ///
 /// # Panics
 ///

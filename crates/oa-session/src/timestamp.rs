@@ -1,4 +1,4 @@
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +36,22 @@ impl Timestamp {
     pub fn as_millis(self) -> i64 {
         self.0
     }
+
+    /// Returns the time as the standard library has it, to show it or to compute an age; `None` if the platform has no
+    /// such time.
+    ///
+    /// ```
+    /// use std::time::SystemTime;
+    ///
+    /// use oa_session::Timestamp;
+    ///
+    /// assert_eq!(Timestamp::from_millis(0).to_system_time(), Some(SystemTime::UNIX_EPOCH));
+    /// ```
+    #[must_use]
+    pub fn to_system_time(self) -> Option<SystemTime> {
+        let distance = Duration::from_millis(self.0.unsigned_abs());
+        if self.0 < 0 { UNIX_EPOCH.checked_sub(distance) } else { UNIX_EPOCH.checked_add(distance) }
+    }
 }
 
 impl From<SystemTime> for Timestamp {
@@ -47,5 +63,22 @@ impl From<SystemTime> for Timestamp {
                 i64::try_from(before.duration().as_millis()).map_or(i64::MIN, |millis| -millis)
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn system_times_convert_both_ways() {
+        for millis in [i64::MIN, -1, 0, 1, 1_700_000_000_123, i64::MAX] {
+            let time = Timestamp::from_millis(millis);
+            let is_usual = millis.unsigned_abs() < 1 << 50;
+            match time.to_system_time() {
+                Some(system) => assert_eq!(Timestamp::from(system), time),
+                None => assert!(!is_usual, "{millis}"), // the range is that of the platform
+            }
+        }
     }
 }

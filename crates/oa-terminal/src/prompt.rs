@@ -3,10 +3,11 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, BufRead, Write};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 
 use oa_hooks::{Permission, PermissionRequest, ToolSpec};
 use oa_redact::visible;
-use tokio::task::spawn_blocking;
+use tokio::sync::oneshot;
 
 use crate::answer::Answer;
 
@@ -56,10 +57,15 @@ struct Terminal {
 }
 
 impl TerminalPrompt {
-    /// Creates a prompt on standard error and standard input.
+    /// Creates a prompt that writes to standard error and reads standard input, no further than each answer.
+    ///
+    /// A question waits while the program holds the lock on standard input, as a loop over `io::stdin().lines()` does.
+    /// Such a program never gets an answer: read with `io::stdin().read_line(..)` instead, which holds the lock only
+    /// while it reads.
     #[must_use]
     pub fn stdio() -> Self {
-        Self::new(io::BufReader::new(io::stdin()), io::stderr())
+        // A larger buffer would take the lines after the answer away from the program.
+        Self::new(io::BufReader::with_capacity(1, io::stdin()), io::stderr())
     }
 
     /// Creates a prompt with another input and output.
@@ -91,7 +97,8 @@ impl TerminalPrompt {
         }
     }
 
-    /// Asks about a call. Waits on a separate thread; questions are asked one at a time.
+    /// Asks about a call. Waits on a thread of its own, which does not keep the program from ending; questions are asked
+    /// one at a time.
     ///
     /// # Cancel safety
     ///
@@ -102,19 +109,24 @@ impl TerminalPrompt {
         request: PermissionRequest,
     ) -> impl Future<Output = Permission> + Send + use<> {
         let terminal = Arc::clone(&self.0);
-        let asker = Arc::new(());
-        let waiting = Arc::downgrade(&asker);
-        // Not in the future below: the question is asked at once, even if the future is polled later.
-        let asked = spawn_blocking(move || {
+        let (answer, answered) = oneshot::channel();
+        // Not in the future below: the question is asked at once, even if the future is polled later. And not on a
+        // thread of the runtime, whose end would wait for the line.
+        let asked = thread::Builder::new().name("oa-terminal".to_owned()).spawn(move || {
             // Held until the line is read, so that a question and its answer are never separated by another
             // one.
             let mut terminal = terminal.lock().unwrap_or_else(PoisonError::into_inner);
-            terminal.ask(&request, || waiting.strong_count() > 0)
+            let permission = terminal.ask(&request, || !answer.is_closed());
+            // Nobody waits for the answer of a dropped future.
+            let _ = answer.send(permission);
         });
+        let asked = asked.map(drop);
         async move {
-            // Dropped with the future, or once the answer is there.
-            let _asker = asker;
-            let answer = asked.await.unwrap_or_else(|error| Err(io::Error::other(error)));
+            let panicked = || io::Error::other("reading the answer panicked");
+            let answer = match asked {
+                Ok(()) => answered.await.unwrap_or_else(|_| Err(panicked())),
+                Err(error) => Err(error),
+            };
             answer.unwrap_or_else(|error| {
                 Permission::Deny(format!("the question could not be asked: {error}"))
             })

@@ -2,6 +2,8 @@
 //! OpenAI's chat completions.
 //!
 //! ```
+//! use std::io::Write as _;
+//!
 //! use open_agent::{AgentOptions, ContentBlock, query};
 //! # use oa_testkit::{MemoryServer, Reply};
 //!
@@ -18,6 +20,7 @@
 //! while let Some(block) = answer.next().await {
 //!     if let ContentBlock::Text(text) = block? {
 //!         print!("{}", text.text); // as it is generated
+//!         std::io::stdout().flush().ok();
 //!     }
 //! }
 //! # Ok(())
@@ -36,6 +39,7 @@
 //!
 //! The page [`guide`] lists the pages of the manual by question. Start with [`guide::getting_started`].
 //! [`guide::servers`] helps you choose a server and a model, and [`guide::testing`] shows how to test without either.
+//! "QUIRKS row 12" in the documentation refers to a row of [`guide::quirks`].
 //!
 //! # Which crate
 //!

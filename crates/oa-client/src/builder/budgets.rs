@@ -5,8 +5,8 @@ use oa_types::{Cost, Price, Timeout};
 use super::AgentOptionsBuilder;
 
 impl AgentOptionsBuilder {
-    /// Limits the prompts of a client; the next one is an error of kind `MaxTurns`. Does not apply to
-    /// [`query`](crate::query), which sends one prompt.
+    /// Limits the prompts of a client; the next one is an error of kind `MaxTurns`. There is no limit by default. Does
+    /// not apply to [`query`](crate::query), which sends one prompt.
     pub fn max_turns(mut self, turns: impl Into<Option<u32>>) -> Self {
         self.config.turn.max_turns = self.at_least_one("max_turns", turns);
         self

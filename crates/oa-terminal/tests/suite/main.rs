@@ -1,7 +1,10 @@
 //! Questions to a person who types one line after another.
 
 use std::io::{self, BufRead, Read, Write};
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
 
 use oa_hooks::{Permission, PermissionRequest, ToolSpec};
 use oa_terminal::TerminalPrompt;
@@ -118,6 +121,50 @@ async fn questions_without_an_asker_are_not_asked() {
     keys.send("n\n").unwrap();
     assert_eq!(person.ask(call("third")).await, Permission::deny("the user said no"));
     assert!(asked.recv().unwrap().starts_with("third"));
+}
+
+/// Otherwise, a program whose question nobody answered in time would wait for the next line before it ends.
+#[test]
+fn a_question_does_not_keep_the_runtime() {
+    let (person, _keys, asked) = person();
+    let (end, ended) = channel();
+    thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let question = person.ask(call("shell"));
+            assert!(asked.recv().unwrap().starts_with("shell({})?"));
+            drop(question);
+        });
+        drop(runtime);
+        end.send(()).unwrap();
+    });
+    assert!(ended.recv_timeout(Duration::from_secs(10)).is_ok(), "it waits for a line");
+}
+
+/// Set in the process whose standard input is a pipe.
+const CHILD: &str = "OA_TERMINAL_CHILD";
+
+/// In a pipe, the lines after the answer are there before the question. They belong to the program.
+#[tokio::test]
+async fn an_answer_leaves_the_next_line() {
+    if std::env::var_os(CHILD).is_some() {
+        assert_eq!(TerminalPrompt::stdio().ask(call("shell")).await, Permission::Allow);
+        let mut line = String::new();
+        io::stdin().read_line(&mut line).unwrap();
+        return println!("<next>{line}</next>");
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "an_answer_leaves_the_next_line", "--nocapture"])
+        .env(CHILD, "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"y\nthe next prompt\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let output = String::from_utf8_lossy(&output.stdout);
+    assert!(output.contains("<next>the next prompt\n</next>"), "{output}");
 }
 
 /// The next output does not stand behind the question.
