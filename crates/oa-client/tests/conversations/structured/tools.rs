@@ -8,6 +8,7 @@ use oa_client::{AgentEvent, AgentOptionsBuilder, ErrorKind, OutputMode, query_fo
 use oa_fallback::{Dialect, TaggedJson};
 use oa_hooks::{HookDecision, Hooks, PermissionMode};
 use oa_testkit::{MemoryServer, Reply, Script};
+use oa_tools::tool;
 use oa_types::{FinishReason, Message, ToolUseBlock, wire::ToolChoice};
 use serde_json::json;
 
@@ -337,6 +338,19 @@ async fn waiting_calls_are_an_output_error() {
         let answer = client.send_for::<Place>("And now?").await.unwrap();
         assert_eq!(answer.value, oslo());
     }
+}
+
+#[tokio::test]
+async fn external_calls_are_an_output_error() {
+    let server = strict([Reply::new().call("ask", json!({})), Reply::text(OSLO)]);
+    let options = auto(&server).tool(tool("ask", "Asks a person").external());
+    let mut client = client(options);
+    let error = client.send_for::<Place>("Where?").await.unwrap_err();
+    insta::assert_snapshot!(unfit(&error), @"calls wait for results, so there is no answer yet: add their results, then call continue_turn");
+    let call = client.pending_calls().pop().unwrap();
+    client.add_tool_result(&call.id, json!("north")).unwrap();
+    client.continue_turn().await.unwrap();
+    assert_eq!(read(&mut client).await.last().unwrap(), OSLO);
 }
 
 #[tokio::test]
