@@ -176,6 +176,22 @@ async fn hooks_and_rounds_ignore_the_output_tool() {
     assert_eq!((asked.load(Ordering::SeqCst), client.turn_metadata().rounds), (1, 1));
 }
 
+/// Invalid calls of the output tool are attempts, as invalid texts are, and no rounds.
+#[tokio::test]
+async fn invalid_output_calls_are_no_rounds() {
+    let unfit = |id: &str| Reply::new().call_with_id(id, "final_answer", json!({"city": 5}));
+    for text in [false, true] {
+        let invalid = |id: &str| if text { Reply::text("Oslo.") } else { unfit(id) };
+        let output = Reply::new().call("final_answer", input());
+        let server = strict([calling("c1"), invalid("c2"), invalid("c3"), output]);
+        let mut client = client(auto(&server).tool(adder()).max_tool_iterations(1));
+        let answer = client.send_for::<Place>("Where?").await.unwrap();
+        assert_eq!((answer.value, answer.tries), (oslo(), 3));
+        assert_eq!(client.turn_metadata().rounds, 1);
+        assert_eq!(letters(client.history()), "ucta");
+    }
+}
+
 #[tokio::test]
 async fn hooks_ignore_invalid_output_calls() {
     let seen = Log::default();
