@@ -21,7 +21,7 @@ impl RetryBudget {
 
     /// Gives a retry back, for an answer that has begun or a retry that was not made.
     pub(crate) fn give_back(&self) {
-        let more = |left: u32| (left < self.most).then_some(left + 1);
+        let more = |left: u32| (left < self.most).then(|| left + 1);
         let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
     }
 }

@@ -122,6 +122,25 @@ impl ContextPolicy {
         self
     }
 
+    /// Checks the limit and its fractions. An agent checks its policy when it is built.
+    ///
+    /// # Errors
+    ///
+    /// The limit is 0, or the trigger or the target is not from 0 to 1.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let is_fraction = |part: f64| (0.0..=1.0).contains(&part);
+        if self.limit == 0 {
+            return Err("the limit of a context must be at least 1 token");
+        }
+        if !is_fraction(self.trigger) {
+            return Err("the trigger of a context must be from 0 to 1");
+        }
+        if !is_fraction(self.target) {
+            return Err("the target of a context must be from 0 to 1");
+        }
+        Ok(())
+    }
+
     pub(crate) fn limit(&self) -> usize {
         self.limit
     }

@@ -382,6 +382,11 @@ impl OutputValidator {
                              then call continue_turn";
                 (words.to_owned(), problem.map(|problem| problem.said))
             }
+            problem if *reason == FinishReason::WaitsForResults => {
+                let words = "calls wait for results, so there is no answer yet: add their results, then call \
+                             continue_turn";
+                (words.to_owned(), problem.map(|problem| problem.said))
+            }
             Some(problem) if problem.kind == ProblemKind::Calls || reason.is_limit() => {
                 (format!("the turn ended before a valid answer: {reason}"), Some(problem.said))
             }

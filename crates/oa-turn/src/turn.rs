@@ -545,8 +545,9 @@ impl Turn {
 
     /// Ends a round of calls: sends another request or ends the turn.
     fn end_round(&mut self) {
+        let is_round = !self.round.over_limit && !self.is_attempt();
         let rounds = &mut self.progress.budget.rounds;
-        *rounds = rounds.saturating_add(u32::from(!self.round.over_limit));
+        *rounds = rounds.saturating_add(u32::from(is_round));
         // `put_inline` adds its text at this index, or nothing if the text is blank.
         let place = self.history().len();
         if self.put_inline() {

@@ -74,10 +74,10 @@ impl ChunkTemplate {
         }
         slots.extend_from_slice(skipped);
         slots.sort_unstable_by_key(|slot| slot.start());
-        let (mut open, mut has_usage) = (SlotSet::default(), false);
+        let (mut open, mut has_usage) = (SlotSet::default(), chunk.usage.is_some());
         for (number, slot) in slots.iter().enumerate() {
             match slot.kind {
-                // Usage numbers are needed, so they are read each time.
+                // Usage numbers are needed, so they are read each time. In quotes they are fixed bytes.
                 SlotKind::Count(_) => {
                     open.insert(SlotSet::of(number));
                     has_usage = true;
@@ -94,7 +94,7 @@ impl ChunkTemplate {
         Some(Self {
             pattern: Pattern::new(payload, slots, open),
             shape,
-            numbers: Numbers { index, usage: Usage::default() },
+            numbers: Numbers { index, usage: chunk.usage.unwrap_or_default() },
             has_usage,
             answer,
             delta: notes.delta.clone(),

@@ -34,3 +34,31 @@ async fn nested_retries_refill_their_budgets() {
         }
     }
 }
+
+#[tokio::test]
+async fn full_budgets_of_any_size_stay_full() {
+    for most in [1, u32::MAX] {
+        let server = MemoryServer::new([Reply::text("Yes.")]);
+        let endpoint = Endpoint::builder().base_url("http://gpu/v1").transport(server);
+        let config = RetryConfig::new(1).budget(most);
+        assert_eq!(
+            ask(&Retry::new(endpoint.build().unwrap().into(), config)).await.unwrap(),
+            "Yes."
+        );
+    }
+}
+
+/// Not even the longest total timeout is as long as the longest `Retry-After`.
+#[tokio::test(start_paused = true)]
+async fn endless_retry_after_exceeds_the_deadline() {
+    let endless = Reply::error(429, "slow").header("retry-after", "99999999999999999999999");
+    let server = MemoryServer::new([endless]);
+    let endpoint = Endpoint::builder().base_url("http://gpu/v1").transport(server);
+    let config = RetryConfig::new(1).max_retry_after(Duration::MAX);
+    let retry = Retry::new(endpoint.build().unwrap().into(), config);
+    let request = ChatRequest::new("any", vec![Message::user("Go.")]);
+    let week = Some(Duration::from_secs(7 * 24 * 60 * 60));
+    let request = request.with_options(|options| options.timeouts.total = week);
+    let error = retry.ask(request).await.expect_err("it is not sent again");
+    assert_eq!((error.status(), error.retry_after()), (Some(429), Some(Duration::MAX)));
+}

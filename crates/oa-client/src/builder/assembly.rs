@@ -168,6 +168,7 @@ impl AgentOptionsBuilder {
             let message = format!("there is no tool {name:?}, which a timeout refers to");
             return Err(Error::config(message));
         }
+        self.config.context.iter().try_for_each(|policy| policy.check()).map_err(Error::config)?;
         self.config.hooks.check().map_err(Error::config)?;
         self.config.permissions.check().map_err(Error::config)
     }

@@ -7,6 +7,7 @@ use insta::assert_snapshot;
 use oa_aggregate::{ArgumentRepair, ChoiceIndex, Quirks, TextMode, ThinkTags};
 use oa_chat::{Endpoint, Provider};
 use oa_client::{AgentOptions, AgentOptionsBuilder, Client, ErrorKind};
+use oa_context::ContextPolicy;
 use oa_executor::{CallRate, ExecutorOptions};
 use oa_hooks::{Permission, PermissionMode};
 use oa_testkit::{MemoryServer, Reply, Script};
@@ -382,6 +383,22 @@ fn useless_rates_and_prices_are_rejected() {
     assert_eq!(set.price(), Some(Price::per_million(0.5, 1.5).unwrap()));
     assert_eq!(set.max_run_cost(), Some(Cost::new(2.0).unwrap()));
     assert_snapshot!(refused(options().tool(tool("x", "").max_parallel(0).build(|_| async { Ok(json!(0)) }))), @"tool x: max_parallel must be at least 1");
+}
+
+#[test]
+fn useless_context_policies_are_rejected() {
+    let with = |policy| AgentOptions::builder().model("any").context(policy);
+    let policy = || ContextPolicy::new(1_000);
+    assert_snapshot!(refused(with(ContextPolicy::new(0))), @"the limit of a context must be at least 1 token");
+    for part in [80.0, -0.1, f64::NAN, f64::INFINITY] {
+        insta::allow_duplicates! {
+            assert_snapshot!(refused(with(policy().with_trigger(part))), @"the trigger of a context must be from 0 to 1");
+            assert_snapshot!(refused(with(policy().with_target(part))), @"the target of a context must be from 0 to 1");
+        }
+    }
+    for part in [0.0, 1.0] {
+        with(policy().with_trigger(part).with_target(part)).build().unwrap();
+    }
 }
 
 #[test]

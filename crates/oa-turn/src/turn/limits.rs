@@ -24,7 +24,7 @@ impl Turn {
         let (reason, error) = if let Some(last) = &self.progress.last {
             // The last answer was requested without tools, but has calls anyway.
             (last.reason.clone(), "not run: this was the last answer")
-        } else if rounds >= self.options.max_rounds {
+        } else if rounds >= self.options.max_rounds && !self.is_attempt() {
             (FinishReason::MaxToolIterations, "not run: iteration limit")
         } else if self.options.max_calls.is_some_and(too_many)
             || shared.is_some_and(|left| wanted > left)

@@ -1,10 +1,10 @@
 //! Structured output: invalid answers and their removal.
 
-use oa_types::ContentBlock;
+use oa_types::{ContentBlock, Outcome};
 
 use super::Turn;
 use super::output_state::OutputState;
-use crate::call::Call;
+use crate::call::{Call, CallState};
 use crate::error::Error;
 
 impl Turn {
@@ -50,6 +50,18 @@ impl Turn {
             _ => None,
         });
         calls.next() == Some(Some(tool)) && calls.next().is_none()
+    }
+
+    /// Returns true if the last answer was an invalid call of the output tool and nothing else. This is no round of
+    /// calls: like other invalid answers, it counts as an attempt, and those have a limit of their own.
+    pub(super) fn is_attempt(&self) -> bool {
+        let is_malformed = |call: &Call| match call.state {
+            CallState::Answered { outcome: Outcome::Malformed, .. } => {
+                self.is_output_tool(&call.block.name)
+            }
+            _ => false,
+        };
+        !self.round.calls.is_empty() && self.round.calls.iter().all(is_malformed)
     }
 
     /// Notes that the messages from this index on are an invalid answer and its correction.

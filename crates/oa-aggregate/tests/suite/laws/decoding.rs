@@ -70,6 +70,9 @@ const FORMS: &[&str] = &[
     r#"{"choices":[{"delta":{"content":"@"},"logprobs":{"content":[{"logprob":-Infinity}]}}]}"#,
     r#"{"choices":[{"delta":{"content":"@"}}],"usage":{"total_tokens":#,"cached_tokens":#,"reasoning_tokens":#}}"#,
     r#"{"choices":[{"delta":{"content":"@"}}],"usage":{"cached_tokens":#,"prompt_tokens_details":{"cached_tokens":#}}}"#,
+    // Counts in quotes.
+    r#"{"choices":[{"delta":{"content":"@"}}],"usage":{"prompt_tokens":"25","completion_tokens":#}}"#,
+    r#"{"choices":[{"index":"0","delta":{"content":"@"},"usage":{"total_tokens":"9"}}]}"#,
 ];
 
 const PLAIN: usize = 16;

@@ -8,6 +8,7 @@ use oa_client::{AgentEvent, AgentOptionsBuilder, ErrorKind, OutputMode, query_fo
 use oa_fallback::{Dialect, TaggedJson};
 use oa_hooks::{HookDecision, Hooks, PermissionMode};
 use oa_testkit::{MemoryServer, Reply, Script};
+use oa_tools::tool;
 use oa_types::{FinishReason, Message, ToolUseBlock, wire::ToolChoice};
 use serde_json::json;
 
@@ -175,6 +176,22 @@ async fn hooks_and_rounds_ignore_the_output_tool() {
     assert_eq!((asked.load(Ordering::SeqCst), client.turn_metadata().rounds), (1, 1));
 }
 
+/// Invalid calls of the output tool are attempts, as invalid texts are, and no rounds.
+#[tokio::test]
+async fn invalid_output_calls_are_no_rounds() {
+    let unfit = |id: &str| Reply::new().call_with_id(id, "final_answer", json!({"city": 5}));
+    for text in [false, true] {
+        let invalid = |id: &str| if text { Reply::text("Oslo.") } else { unfit(id) };
+        let output = Reply::new().call("final_answer", input());
+        let server = strict([calling("c1"), invalid("c2"), invalid("c3"), output]);
+        let mut client = client(auto(&server).tool(adder()).max_tool_iterations(1));
+        let answer = client.send_for::<Place>("Where?").await.unwrap();
+        assert_eq!((answer.value, answer.tries), (oslo(), 3));
+        assert_eq!(client.turn_metadata().rounds, 1);
+        assert_eq!(letters(client.history()), "ucta");
+    }
+}
+
 #[tokio::test]
 async fn hooks_ignore_invalid_output_calls() {
     let seen = Log::default();
@@ -337,6 +354,19 @@ async fn waiting_calls_are_an_output_error() {
         let answer = client.send_for::<Place>("And now?").await.unwrap();
         assert_eq!(answer.value, oslo());
     }
+}
+
+#[tokio::test]
+async fn external_calls_are_an_output_error() {
+    let server = strict([Reply::new().call("ask", json!({})), Reply::text(OSLO)]);
+    let options = auto(&server).tool(tool("ask", "Asks a person").external());
+    let mut client = client(options);
+    let error = client.send_for::<Place>("Where?").await.unwrap_err();
+    insta::assert_snapshot!(unfit(&error), @"calls wait for results, so there is no answer yet: add their results, then call continue_turn");
+    let call = client.pending_calls().pop().unwrap();
+    client.add_tool_result(&call.id, json!("north")).unwrap();
+    client.continue_turn().await.unwrap();
+    assert_eq!(read(&mut client).await.last().unwrap(), OSLO);
 }
 
 #[tokio::test]
