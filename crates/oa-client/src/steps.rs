@@ -341,8 +341,7 @@ impl Perform for AgentSteps {
         }
         let mut outcome = RunOutcome::new(results);
         outcome.spent = events.take_spent();
-        // Even canceled calls have results by now, so the outcome is complete: the cut only ends the turn after
-        // it.
+        // Even canceled calls have results by now, so the outcome is complete: the cut only ends the turn after it.
         outcome.cut = self.cancel.is_cancelled().then_some(CutBy::User);
         Ok(outcome)
     }

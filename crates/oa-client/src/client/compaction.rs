@@ -8,7 +8,7 @@ use oa_turn::{BudgetLeft, Call};
 use oa_types::{Message, Usage};
 
 use super::Client;
-use crate::error::{self, Result};
+use crate::error::{self, Error, Result};
 use crate::work::{SharedUsage, locked};
 
 /// The result of [`Client::compact`].
@@ -39,8 +39,7 @@ pub enum Compaction {
 impl Client {
     /// Shortens the conversation if the policy requires it, based on the estimated tokens of the conversation, the
     /// system prompt and the tools. The client does this on its own only during turns, and only if
-    /// [`AgentOptionsBuilder::context`](crate::AgentOptionsBuilder::context) sets a policy for them. Nothing is
-    /// archived.
+    /// [`AgentOptionsBuilder::context`](crate::AgentOptionsBuilder::context) sets a policy. Nothing is archived.
     ///
     /// The same model writes the summary, with the same sampling, but without tools, system prompt and hooks. A long
     /// conversation takes several answers. They emit no events, and only the summary enters history.
@@ -69,9 +68,9 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// `InvalidInput` while a turn is in progress or calls have no result yet, and the server errors of
-    /// [`query`](crate::query); history is unchanged. `Stream` if a summary may be incomplete: cut off by
-    /// `max_tokens` or `max_run_time`, or without a finish reason.
+    /// `Config` if the policy [is invalid](ContextPolicy::check), `InvalidInput` while a turn is in progress or calls
+    /// have no result yet, and the server errors of [`query`](crate::query); history is unchanged. `Stream` if a
+    /// summary may be incomplete: cut off by `max_tokens` or `max_run_time`, or without a finish reason.
     /// [`Overflow::DropOldest`](oa_context::Overflow::DropOldest) needs no model and cannot fail this way.
     ///
     /// # Panics
@@ -106,6 +105,7 @@ impl Client {
     where
         C: TokenCounter + ?Sized,
     {
+        policy.check().map_err(Error::config)?;
         self.driver.settle();
         if self.driver.turn.is_busy() {
             return Err(error::invalid_input("a turn is in progress: read it to its end first"));

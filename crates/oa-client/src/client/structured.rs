@@ -67,8 +67,8 @@ impl Client {
     ///
     /// `Output` if no answer matches: after the last attempt, after a second answer cut off by a token limit, and
     /// immediately if the model refuses, the turn reaches a limit, the model calls tools that are not run, or calls
-    /// wait for approval or results. `Interrupted`. `Config` if the schema or the output tool cannot be sent. All errors of
-    /// [`send`](Self::send) and [`receive`](Self::receive).
+    /// wait for approval or results. `Interrupted`. `Config` if the schema or the output tool cannot be sent. All
+    /// errors of [`send`](Self::send) and [`receive`](Self::receive).
     ///
     /// # Panics
     ///

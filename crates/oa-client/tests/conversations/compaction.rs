@@ -51,6 +51,18 @@ async fn short_conversations_are_kept() {
     assert_eq!((client.history().len(), server.requests().len()), (20, 10));
 }
 
+#[tokio::test]
+async fn useless_policies_shorten_nothing() {
+    let server = server();
+    let mut client = client(manual(&server));
+    grown(&mut client, 2).await;
+    for policy in [ContextPolicy::new(0), ContextPolicy::new(10).with_target(60.0)] {
+        let error = client.compact(&policy).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config);
+    }
+    assert_eq!(client.history().len(), 4);
+}
+
 /// The system prompt counts against the limit.
 #[tokio::test]
 async fn the_oldest_exchanges_are_dropped() {
