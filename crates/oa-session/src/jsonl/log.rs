@@ -110,11 +110,10 @@ impl Log {
                 Ok(sum) => sum,
                 // Only the last record can be incomplete, because each one is synced before the next is
                 // written. A damaged line anywhere else was once acknowledged, so it is an error.
-                // After a power failure, a file system may leave zero bytes, which JSON never contains.
                 Err(error)
                     if is_last
                         && error.kind() == ErrorKind::Corrupt
-                        && (end == LineEnd::File || line.contains(&0)) =>
+                        && self.is_incomplete(line, end) =>
                 {
                     break;
                 }
@@ -134,6 +133,26 @@ impl Log {
             return Err(no_beginning().at(path, 1));
         }
         Ok(())
+    }
+
+    /// Returns true if a last line that cannot be read was not written to its end.
+    fn is_incomplete(&self, line: &[u8], end: LineEnd) -> bool {
+        // After a power failure, a file system may leave zero bytes, which JSON never contains.
+        let Some(zero) = line.iter().position(|byte| *byte == 0) else {
+            return end == LineEnd::File;
+        };
+        let (before, rest) = line.split_at(zero);
+        // A complete record with more behind it was once acknowledged: the zero was its newline.
+        rest.iter().all(|byte| *byte == 0) || !self.is_complete(before)
+    }
+
+    fn is_complete(&self, line: &[u8]) -> bool {
+        let Ok(line) = str::from_utf8(line) else { return false };
+        match Record::read(line) {
+            Ok(Record::Message(_)) => true,
+            Ok(_) => self.end.chain.check(line).is_ok(),
+            Err(_) => false,
+        }
     }
 
     /// Applies one line and returns its checksum, if it has one.

@@ -100,6 +100,28 @@ fn errors_name_the_file_and_the_line() {
     assert!(std::error::Error::source(&error).is_some());
 }
 
+/// Then two records are one line. Both were acknowledged, so they are not ignored as an incomplete one.
+#[test]
+fn a_damaged_newline_loses_no_record() {
+    let files = Files::new(3);
+    let whole = files.read();
+    let newlines: Vec<usize> = (0..whole.len()).filter(|place| whole[*place] == b'\n').collect();
+    for place in &newlines[..newlines.len() - 1] {
+        for byte in [0, 1, b' ', b'x', 0xff] {
+            let mut bytes = whole.clone();
+            bytes[*place] = byte;
+            files.write(&bytes);
+            let error = files.load().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{byte} at {place}");
+        }
+    }
+    // The last record was not acknowledged without its newline.
+    let mut bytes = whole;
+    *bytes.last_mut().unwrap() = 0;
+    files.write(&bytes);
+    assert_eq!(files.load().unwrap(), turns(2));
+}
+
 #[test]
 fn unreadable_files_are_listed_separately() {
     let files = Files::new(1);
