@@ -81,7 +81,7 @@ fn value_of<T: DeserializeOwned>(value: &Value) -> Result<T, String> {
 
 /// Reads a value by way of JSON, as [`value_of`] does: a type may read JSON and text differently.
 pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Option<T> {
-    serde_json::from_str::<Value>(text).and_then(T::deserialize).ok()
+    value_of(&serde_json::from_str(text).ok()?).ok()
 }
 
 /// Without the details, which would quote the reply.

@@ -136,7 +136,7 @@ impl Retry {
     /// Returns the delay before a retry after this error, if a retry is due and the delay fits into the total timeout.
     fn pause(&self, request: &ChatRequest, error: &Error, retry: u32) -> Option<Pause> {
         let time = self.policy.config.pause(error, retry, random())?;
-        // Not `now + time`: what the server asks for may have no bound, and the sum overflow.
+        // Not `now + time`, which overflows for the longest `Retry-After`.
         let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());
         if request.deadline().is_some_and(|deadline| left(deadline) <= time) {
             return None;

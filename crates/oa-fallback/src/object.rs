@@ -94,11 +94,9 @@ fn call(value: Value, tools: &Tools) -> ParsedCall {
     // has such a parameter and no arguments are given.
     let parameters = tools.schema(&name);
     let is_parameter = |key: &str| parameters.is_some_and(|of| of.has(key));
-    let is_lost = |key: &&String| match (is_own(key), given.is_none()) {
-        (true, true) => is_parameter(key) && !NAMES.contains(&key.as_str()),
-        (true, false) => false,
-        (false, true) => true,
-        (false, false) => is_parameter(key),
+    let is_lost = |key: &&String| match &given {
+        Some(_) => !is_own(key) && is_parameter(key),
+        None => !is_own(key) || is_parameter(key) && !NAMES.contains(&key.as_str()),
     };
     let input = match (object.keys().find(is_lost), given, second) {
         (_, Some(_), Some(_)) => Err("the call has arguments twice".to_owned()),

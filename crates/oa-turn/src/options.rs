@@ -20,7 +20,8 @@ pub enum Mode {
 pub struct Options {
     /// The party that answers calls. [`Mode::Manual`] by default.
     pub mode: Mode,
-    /// The maximum number of rounds of tool calls per prompt; invalid calls of the output tool are none. 5 by default.
+    /// The maximum number of rounds of tool calls per prompt. 5 by default. An invalid call of the output tool does not
+    /// count.
     pub max_rounds: u32,
     /// The maximum number of prompts in the conversation. Unlimited by default.
     pub max_turns: Option<u32>,

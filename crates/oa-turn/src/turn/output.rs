@@ -52,8 +52,8 @@ impl Turn {
         calls.next() == Some(Some(tool)) && calls.next().is_none()
     }
 
-    /// Returns true if the last answer was an invalid call of the output tool and nothing else. This is no round of
-    /// calls: like other invalid answers, it counts as an attempt, and those have a limit of their own.
+    /// Returns true if the last answer was an invalid call of the output tool and nothing else. It does not count as a
+    /// round of calls but as an attempt, like any other invalid answer, and attempts have a limit of their own.
     pub(super) fn is_attempt(&self) -> bool {
         let is_malformed = |call: &Call| match call.state {
             CallState::Answered { outcome: Outcome::Malformed, .. } => {
