@@ -107,7 +107,8 @@ pub mod __private {
     pub use schemars;
     pub use serde;
 
-    pub use crate::returned::{PlainValue, Returned, to_value};
+    pub use crate::returned::{PlainValue, Returned};
+    pub use crate::typed::to_value;
 }
 
 /// Runs the README's example as a test.

@@ -2,6 +2,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::tool_error::ToolError;
+use crate::typed::to_value;
 
 /// The return value of a function whose type may be an alias of `Result`.
 ///
@@ -25,7 +26,7 @@ impl<T, E> Returned<Result<T, E>> {
     /// not mistaken for a plain value.
     pub fn into_result(self) -> Result<Value, ToolError>
     where
-        T: Serialize,
+        T: Serialize + 'static,
         ToolError: From<E>,
     {
         to_value(self.0?)
@@ -40,7 +41,7 @@ pub trait PlainValue {
     /// Returns the value as JSON.
     fn into_result(self) -> Result<Value, ToolError>
     where
-        Self::Value: Serialize;
+        Self::Value: Serialize + 'static;
 }
 
 impl<T> PlainValue for Returned<T> {
@@ -48,18 +49,8 @@ impl<T> PlainValue for Returned<T> {
 
     fn into_result(self) -> Result<Value, ToolError>
     where
-        T: Serialize,
+        T: Serialize + 'static,
     {
         to_value(self.0)
     }
-}
-
-/// Returns the result of a tool as JSON.
-///
-/// # Errors
-///
-/// If JSON cannot represent it, such as a map with lists as keys.
-pub fn to_value<T: Serialize>(result: T) -> Result<Value, ToolError> {
-    serde_json::to_value(result)
-        .map_err(|error| ToolError::from(error).context("the result cannot be written as JSON"))
 }

@@ -1,5 +1,8 @@
+use std::any::Any;
+
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -18,11 +21,13 @@ impl ToolBuilder {
     /// under serde's `alias` of a field, or for a field that the schema skips, is removed before they see the call.
     /// Schemas with `additionalProperties`, such as those of maps and of flattened maps, allow any name.
     ///
+    /// The result may be anything that implements `Serialize`: a number, a struct of your own, a [`Value`]. One that JSON
+    /// cannot represent, such as a map with lists as keys, is an error of the call.
+    ///
     /// ```
     /// use oa_tools::tool;
     /// use schemars::JsonSchema;
     /// use serde::Deserialize;
-    /// use serde_json::json;
     ///
     /// #[derive(Deserialize, JsonSchema)]
     /// struct AddArgs {
@@ -32,27 +37,32 @@ impl ToolBuilder {
     /// }
     ///
     /// let add = tool("add", "Add two numbers")
-    ///     .typed(|args: AddArgs| async move { Ok(json!(args.a + args.b)) });
+    ///     .typed(|args: AddArgs| async move { Ok(args.a + args.b) });
     /// assert_eq!(add.input_schema()["properties"]["a"]["description"], "The first number.");
     /// ```
-    pub fn typed<T, F, Fut>(self, handler: F) -> FnTool
+    pub fn typed<T, R, F, Fut>(self, handler: F) -> FnTool
     where
         T: DeserializeOwned + JsonSchema + 'static,
+        R: Serialize + 'static,
         F: Fn(T) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Value, ToolError>> + Send + 'static,
+        Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
     {
         self.typed_with_context(move |args, _| handler(args))
     }
 
     /// Builds a tool from an async closure that takes typed arguments and the call's context.
-    pub fn typed_with_context<T, F, Fut>(self, handler: F) -> FnTool
+    pub fn typed_with_context<T, R, F, Fut>(self, handler: F) -> FnTool
     where
         T: DeserializeOwned + JsonSchema + 'static,
+        R: Serialize + 'static,
         F: Fn(T, ToolContext) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Value, ToolError>> + Send + 'static,
+        Fut: Future<Output = Result<R, ToolError>> + Send + 'static,
     {
         let handler = move |args, cx| match read(args) {
-            Ok(args) => Box::pin(handler(args, cx)) as _,
+            Ok(args) => {
+                let result = handler(args, cx);
+                Box::pin(async move { to_value(result.await?) }) as _
+            }
             Err(error) => Box::pin(std::future::ready(Err(error))) as _,
         };
         self.schema(schema_of::<T>()).finish(Handler::Async(Box::new(handler)), Some(reads::<T>))
@@ -64,7 +74,6 @@ impl ToolBuilder {
     /// use oa_tools::{Tool, tool};
     /// use schemars::JsonSchema;
     /// use serde::Deserialize;
-    /// use serde_json::json;
     ///
     /// #[derive(Deserialize, JsonSchema)]
     /// struct ReadArgs {
@@ -72,13 +81,14 @@ impl ToolBuilder {
     /// }
     ///
     /// let read = tool("read", "Reads a file")
-    ///     .typed_blocking(|args: ReadArgs| Ok(json!(std::fs::read_to_string(args.path)?)));
+    ///     .typed_blocking(|args: ReadArgs| Ok(std::fs::read_to_string(args.path)?));
     /// assert!(read.blocking().is_some());
     /// ```
-    pub fn typed_blocking<T, F>(self, handler: F) -> FnTool
+    pub fn typed_blocking<T, R, F>(self, handler: F) -> FnTool
     where
         T: DeserializeOwned + JsonSchema + 'static,
-        F: Fn(T) -> Result<Value, ToolError> + Send + Sync + 'static,
+        R: Serialize + 'static,
+        F: Fn(T) -> Result<R, ToolError> + Send + Sync + 'static,
     {
         self.typed_blocking_with_context(move |args, _| handler(args))
     }
@@ -87,14 +97,30 @@ impl ToolBuilder {
     ///
     /// A thread cannot be stopped from outside, so long work should poll
     /// [`is_cancelled`](ToolContext::is_cancelled).
-    pub fn typed_blocking_with_context<T, F>(self, handler: F) -> FnTool
+    pub fn typed_blocking_with_context<T, R, F>(self, handler: F) -> FnTool
     where
         T: DeserializeOwned + JsonSchema + 'static,
-        F: Fn(T, ToolContext) -> Result<Value, ToolError> + Send + Sync + 'static,
+        R: Serialize + 'static,
+        F: Fn(T, ToolContext) -> Result<R, ToolError> + Send + Sync + 'static,
     {
-        let handler = BlockingHandler::new(move |args, cx| handler(read(args)?, cx));
+        let handler = BlockingHandler::new(move |args, cx| to_value(handler(read(args)?, cx)?));
         self.schema(schema_of::<T>()).finish(Handler::Blocking(handler), Some(reads::<T>))
     }
+}
+
+/// Returns the result of a tool as JSON.
+///
+/// # Errors
+///
+/// If JSON cannot represent it, such as a map with lists as keys.
+pub fn to_value<R: Serialize + 'static>(result: R) -> Result<Value, ToolError> {
+    let mut result = Some(result);
+    // Most results are JSON already, and serializing a `Value` copies all of it.
+    if let Some(value) = (&mut result as &mut dyn Any).downcast_mut::<Option<Value>>() {
+        return Ok(value.take().unwrap_or_default());
+    }
+    serde_json::to_value(result)
+        .map_err(|error| ToolError::from(error).context("the result cannot be written as JSON"))
 }
 
 fn read<T: DeserializeOwned>(args: Value) -> Result<T, ToolError> {

@@ -1,12 +1,13 @@
 //! Tools with typed arguments.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 
 use insta::assert_snapshot;
 use oa_tools::{ErrorKind, Tool, ToolContext, tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::wait;
 
@@ -39,8 +40,7 @@ fn one() -> u8 {
 
 #[test]
 fn the_type_gives_schema_and_arguments() {
-    let trip = tool("trip", "Plans a trip")
-        .typed(|trip: Trip| async move { Ok(serde_json::to_value(trip)?) });
+    let trip = tool("trip", "Plans a trip").typed(|trip: Trip| async move { Ok(trip) });
     trip.check().unwrap();
     assert_snapshot!(trip.input_schema(), @r#"{"type":"object","properties":{"city":{"type":"string","description":"Where to."},"days":{"type":"integer","format":"uint8","minimum":0,"maximum":255,"default":1},"unit":{"type":["string","null"],"enum":["celsius","kelvin",null]},"stops":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]},"default":[]}},"required":["city"]}"#);
     let run = |input| wait(trip.execute(input));
@@ -75,7 +75,7 @@ fn recursive_types_are_supported() {
     }
     let count = tool("count", "").typed_with_context(|tree: Tree, cx| async move {
         cx.emit_status("counting");
-        Ok(json!(size(&tree)))
+        Ok(size(&tree))
     });
     count.check().unwrap();
     let input = json!({ "children": [{}, { "children": [{}] }] });
@@ -102,7 +102,7 @@ struct Pride {
 fn encoded_references_are_followed() {
     let count = tool("count", "").typed(|Pride { oldest }: Pride| async move {
         let named = oldest.cubs.iter().filter(|cub| cub.name.is_some()).count();
-        Ok(json!([oldest.age, named]))
+        Ok((oldest.age, named))
     });
     let schema = count.input_schema().to_string();
     assert!(schema.contains("L%C3%B6we"), "{schema}");
@@ -115,9 +115,9 @@ fn encoded_references_are_followed() {
 
 #[test]
 fn blocking_handlers_are_typed_too() {
-    let count = tool("count", "").typed_blocking(|tree: Tree| Ok(json!(tree.children.len())));
+    let count = tool("count", "").typed_blocking(|tree: Tree| Ok(tree.children.len()));
     let named = tool("name", "").typed_blocking_with_context(|tree: Tree, cx| {
-        Ok(json!([cx.tool_name(), tree.children.len()]))
+        Ok((cx.tool_name().to_owned(), tree.children.len()))
     });
     let input = || json!({ "children": [{}] });
     assert_eq!(wait(count.execute(input())).unwrap(), json!(1));
@@ -173,8 +173,7 @@ enum Target {
 /// A rule about `path` must not miss it because the model has called it `file`.
 #[test]
 fn only_what_the_schema_names_is_read() {
-    let delete =
-        tool("delete", "").typed(|args: Deletion| async move { Ok(serde_json::to_value(args)?) });
+    let delete = tool("delete", "").typed(|args: Deletion| async move { Ok(args) });
     let also = json!([{"kind": "Link", "to": "/etc"}, {"kind": "Mail", "to": "a"}]);
     let prepared = delete.prepare(json!({
         "file": "/etc/passwd", "is_forced": true, "levels": 9, "why": "because", "also": also,
@@ -197,7 +196,7 @@ struct Labels {
 
 #[derive(Deserialize, JsonSchema, Serialize)]
 struct Opening {
-    any: serde_json::Value,
+    any: Value,
     map: BTreeMap<String, Stop>,
     optional: Option<Labels>,
     pair: (Labels, Stop),
@@ -219,4 +218,27 @@ fn values_of_any_name_are_kept() {
     assert_eq!(open.prepare(more), Ok(input));
     let labels = tool("labels", "").typed(|_: Labels| async { Ok(json!(null)) });
     assert_eq!(labels.prepare(json!({ "x": [{ "y": 1 }] })), Ok(json!({ "x": [{ "y": 1 }] })));
+}
+
+/// The keys of a JSON object are strings.
+#[test]
+fn a_result_without_json_is_an_error() {
+    let map = || BTreeMap::from([(vec![1], "a")]);
+    let later = tool("map", "").typed(move |_: Tree| async move { Ok(map()) });
+    let blocking = tool("map", "").typed_blocking(move |_: Tree| Ok(map()));
+    let errors =
+        [later, blocking].map(|tool| wait(tool.execute(json!({}))).unwrap_err().to_string());
+    assert_snapshot!(errors[0], @"the result cannot be written as JSON: key must be a string");
+    assert_eq!(errors[0], errors[1]);
+}
+
+#[test]
+fn json_results_are_not_copied() {
+    let text = "a".repeat(100);
+    let address = text.as_ptr() as usize;
+    let result = Mutex::new(Some(Value::String(text)));
+    let whole =
+        tool("whole", "").typed_blocking(move |_: Tree| Ok(result.lock().unwrap().take().unwrap()));
+    let returned = wait(whole.execute(json!({}))).unwrap();
+    assert_eq!(returned.as_str().unwrap().as_ptr() as usize, address);
 }
