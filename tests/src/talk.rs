@@ -51,6 +51,14 @@ pub fn stalling(words: &[&str]) -> Reply {
     Reply::sse(format!("{said}{}", piece("never said"))).stall_after(said.len())
 }
 
+/// A rejection of a request in two forms: as a response with this status, and inside an answer with status 200
+/// after its first chunk. Each has its words beside it.
+pub fn rejections((status, words): (u16, &str)) -> [(&str, Reply); 2] {
+    let error = json!({ "error": { "message": words, "code": status } });
+    let inside = Reply::new().event(error).without_finish();
+    [(words, Reply::error(status, words)), (words, inside)]
+}
+
 /// Adds two numbers.
 #[must_use]
 pub fn adder() -> FnTool {

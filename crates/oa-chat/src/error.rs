@@ -13,7 +13,7 @@ use oa_output::refuses_format;
 use oa_redact::Secrets;
 use oa_transport::{TimeoutKind, Watch, retry_after};
 use oa_types::Permanent;
-use oa_types::wire::ServerError;
+use oa_types::wire::{Demands, ServerError};
 
 use crate::body::BoxError;
 use crate::pipeline::PipelineError;
@@ -402,10 +402,17 @@ impl Error {
         self.0.cause.as_deref()
     }
 
-    /// Returns `true` if the server rejected the request because of a member of this name.
+    /// Returns `true` if the server rejected the request because of a member of this name, by a status or by an error
+    /// inside its answer.
     #[must_use]
     pub fn refuses(&self, member: &str) -> bool {
-        matches!(self.status(), Some(400 | 404 | 422)) && self.0.message.contains(member)
+        matches!(self.rejected_with(), Some(400 | 404 | 422)) && self.0.message.contains(member)
+    }
+
+    /// Returns the status with which the server rejected the request. An error inside a response with status 200 may
+    /// have it as its code; without one, it counts as 400.
+    fn rejected_with(&self) -> Option<u16> {
+        self.reported_status().or_else(|| (self.kind() == ErrorKind::Api).then_some(400))
     }
 
     /// Returns `true` if the server says that it rejected what the model wrote, not the request (QUIRKS row 33).
@@ -414,14 +421,19 @@ impl Error {
         self.api_code().is_some_and(|code| codes.contains(&code))
     }
 
+    /// Adds the change to the form of the request that the server asks for; returns false if it asks for nothing new.
+    pub(crate) fn adds_to(&self, demands: &mut Demands) -> bool {
+        self.rejected_with().is_some_and(|status| demands.add(status, &self.0.message))
+    }
+
     /// Returns `true` if the server says that it does not support the response format.
     pub(crate) fn refuses_format(&self) -> bool {
-        self.status().is_some_and(|status| refuses_format(status, &self.0.message))
+        self.rejected_with().is_some_and(|status| refuses_format(status, &self.0.message))
     }
 
     /// Returns `true` if the server says that the model does not support tools.
     pub(crate) fn says_no_tools(&self) -> bool {
-        self.status().is_some_and(|status| says_no_tools(status, &self.0.message))
+        self.rejected_with().is_some_and(|status| says_no_tools(status, &self.0.message))
     }
 
     /// Returns `true` if the same request may succeed later and no output was delivered, that is, if

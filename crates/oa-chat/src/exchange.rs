@@ -1,6 +1,7 @@
 //! One request to one server, with its fallbacks.
 
 use std::future::poll_fn;
+use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -50,20 +51,49 @@ pub(crate) async fn answer(
         tool_choice: options.tool_choice_fallback,
         held: dialect.is_some_and(|dialect| dialect.format.is_some()),
     };
-    let mut negotiation = Negotiation::new(options.first_way(destination), alternatives);
+    negotiate(destination, request, Negotiation::new(options.first_way(destination), alternatives))
+        .await
+}
+
+/// Sends the request in one form after the other, until the server answers or there is no other form.
+async fn negotiate(
+    destination: &Arc<Destination>,
+    request: &ChatRequest,
+    mut negotiation: Negotiation,
+) -> Result<AnswerStream> {
     loop {
         match try_answer(destination, request, negotiation.way()).await {
-            Ok(mut answer) => {
-                // Noted only now: an answer proves that the server accepts this form.
-                let lessons = negotiation.learned();
-                destination.learned.note(options.model_at(destination), &lessons);
-                answer.note_refusals(lessons.refusals);
-                return Ok(answer);
-            }
+            Ok(answer) => return Ok(watched(answer, destination, request, negotiation)),
             Err(error) if negotiation.refused(&error) => {}
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Goes on if the server rejects the request inside its answer: some check it only after they have sent status 200
+/// (QUIRKS row 67).
+fn watched(
+    mut answer: AnswerStream,
+    destination: &Arc<Destination>,
+    request: &ChatRequest,
+    mut negotiation: Negotiation,
+) -> AnswerStream {
+    if let Some(mut lessons) = negotiation.learned() {
+        answer.note_refusals(mem::take(&mut lessons.refusals));
+        // Not before: only the beginning of an answer proves that the server accepts this form.
+        let (destination, options) = (Arc::clone(destination), request.options().clone());
+        answer.on_begin(move || {
+            destination.learned.note(options.model_at(&destination), &lessons);
+        });
+    }
+    let (destination, request) = (Arc::clone(destination), request.clone());
+    answer.on_early_end(move |error| {
+        if !negotiation.refused(&error) {
+            return Err(error);
+        }
+        Ok(Box::pin(async move { negotiate(&destination, &request, negotiation).await }))
+    });
+    answer
 }
 
 async fn try_answer(

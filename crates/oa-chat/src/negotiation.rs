@@ -52,7 +52,7 @@ pub(crate) struct Alternatives {
 /// [`Demands`] met. The part named in the server's message comes first.
 ///
 /// Send the request as [`way`](Self::way) says. Pass an error to [`refused`](Self::refused): `true` means to send
-/// again. After an answer, [`learned`](Self::learned) returns the facts to remember about this server.
+/// again. Once the server answers, [`learned`](Self::learned) returns the facts to remember about it.
 #[derive(Debug)]
 pub(crate) struct Negotiation {
     first: Way,
@@ -110,7 +110,7 @@ impl Negotiation {
             self.way.usage = false;
             return true;
         }
-        if error.status().is_some_and(|status| self.way.demands.add(status, &error.to_string())) {
+        if error.adds_to(&mut self.way.demands) {
             return true;
         }
         // Before a lack of tools, which these words could mean as well (QUIRKS row 130).
@@ -138,17 +138,18 @@ impl Negotiation {
         false
     }
 
-    /// Returns what the answer revealed about the server.
-    pub(crate) fn learned(&mut self) -> Lessons {
+    /// Returns the facts that an answer to the last request proves; `None` if nothing was rejected before it. Each
+    /// refusal is returned once.
+    pub(crate) fn learned(&mut self) -> Option<Lessons> {
         let Self { first, way, .. } = *self;
-        Lessons {
+        (way != first).then(|| Lessons {
             refuses_usage: way.usage != first.usage,
             refuses_tools: way.calls_are_text != first.calls_are_text,
             refuses_choice: way.tool_choice != first.tool_choice,
             format: (way.format != first.format).then_some(way.format),
             demands: (way.demands != first.demands).then_some(way.demands),
             refusals: mem::take(&mut self.refusals),
-        }
+        })
     }
 }
 
@@ -156,18 +157,20 @@ impl Negotiation {
 mod tests {
     use http::{HeaderMap, StatusCode};
     use oa_redact::Secrets;
+    use oa_types::wire::ServerError;
     use proptest::prelude::*;
 
     use super::*;
 
-    fn error(words: &str) -> Error {
+    /// A rejection by a status, or by an error inside the answer.
+    fn error(words: &str, in_stream: bool) -> Error {
         let body = format!("{{\"error\":{{\"message\":\"{words}\"}}}}");
-        Error::response(
-            StatusCode::BAD_REQUEST,
-            &HeaderMap::new(),
-            body.as_bytes(),
-            &Secrets::new(),
-        )
+        if in_stream {
+            let server = ServerError::from_body(body.as_bytes());
+            return Error::in_stream(&server, 0, &Secrets::new());
+        }
+        let (status, headers) = (StatusCode::BAD_REQUEST, HeaderMap::new());
+        Error::response(status, &headers, body.as_bytes(), &Secrets::new())
     }
 
     const WORDS: [&str; 9] = [
@@ -187,7 +190,7 @@ mod tests {
         /// most nine.
         #[test]
         fn each_refusal_weakens_the_request_once(
-            refusals in prop::collection::vec(0..WORDS.len(), 0..20),
+            refusals in prop::collection::vec((0..WORDS.len(), any::<bool>()), 0..20),
             calls_are_text: bool,
             tools: bool,
             format: bool,
@@ -197,9 +200,9 @@ mod tests {
             let first = Way::first(calls_are_text);
             let mut negotiation = Negotiation::new(first, Alternatives { tools, format, tool_choice, held });
             let mut asked_again = 0;
-            for refusal in refusals {
+            for (refusal, in_stream) in refusals {
                 let before = negotiation.way();
-                let again = negotiation.refused(&error(WORDS[refusal]));
+                let again = negotiation.refused(&error(WORDS[refusal], in_stream));
                 let after = negotiation.way();
                 prop_assert_eq!(again, before != after);
                 prop_assert!(after.usage <= before.usage);
@@ -214,6 +217,8 @@ mod tests {
             prop_assert!(asked_again <= 9);
             let way = negotiation.way();
             let lessons = negotiation.learned();
+            prop_assert_eq!(lessons.is_some(), asked_again > 0);
+            let Some(lessons) = lessons else { return Ok(()) };
             prop_assert_eq!(lessons.refuses_usage, !way.usage);
             prop_assert_eq!(lessons.demands.unwrap_or_default(), way.demands);
             prop_assert_eq!(lessons.refuses_tools, way.calls_are_text && !calls_are_text);

@@ -113,6 +113,10 @@ impl ToolBuilder {
 /// # Errors
 ///
 /// If JSON cannot represent it, such as a map with lists as keys.
+#[cfg_attr(
+    not(feature = "macros"),
+    expect(unreachable_pub, reason = "the expansion of `#[tool]` calls it")
+)]
 pub fn to_value<R: Serialize + 'static>(result: R) -> Result<Value, ToolError> {
     let mut result = Some(result);
     // Most results are JSON already, and serializing a `Value` copies all of it.

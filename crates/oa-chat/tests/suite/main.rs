@@ -5,6 +5,7 @@ mod deltas;
 mod keys;
 mod pipeline;
 mod records;
+mod refusals;
 mod requests;
 mod retries;
 mod servers;

@@ -10,7 +10,7 @@ use oa_tools::FnTool;
 use oa_types::{ContentBlock, FinishReason, Message, ToolUseBlock};
 use serde_json::{Value, json};
 
-use suite::talk::{adder, auto, client, echo, line, manual, read, stalling, talk};
+use suite::talk::{adder, auto, client, echo, line, manual, read, rejections, stalling, talk};
 
 /// The modes in which calls are text, and their dialects.
 fn modes() -> Vec<(ToolMode, Arc<dyn Dialect>)> {
@@ -140,10 +140,10 @@ const REFUSALS: [(u16, &str); 3] = [
 /// The rejection is reported once, and remembered by all clients with the same options.
 #[tokio::test]
 async fn rejected_tools_fall_back_to_text() {
-    for (status, words) in REFUSALS {
+    for (words, rejection) in REFUSALS.into_iter().flat_map(rejections) {
         let spoken = TaggedJson::new();
         let server = server([
-            Reply::error(status, words),
+            rejection,
             says(&spoken, "I add.", &[("add", json!({"a": 1, "b": 2}))]),
             Reply::text("It is 3."),
             Reply::text("Hello."),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{OSLO, Place, oslo};
 use crate::log::Lines;
-use suite::talk::{adder, auto, client, manual, talk, told};
+use suite::talk::{adder, auto, client, manual, rejections, talk, told};
 
 /// Errors of servers that support `json_object` but not `json_schema`: two versions of DeepSeek, OpenAI's older
 /// models, older versions of llama.cpp and vLLM, and a server that rejects a `response_format` of an unknown type.
@@ -46,12 +46,12 @@ fn forms(server: &MemoryServer) -> Vec<Value> {
     server.requests().iter().map(form).collect()
 }
 
-/// A server that supports only these formats and sends this message for others.
-fn picky(types: &'static [&'static str], status: u16, words: &'static str) -> MemoryServer {
+/// A server that supports only these formats and sends this reply for others.
+fn picky(types: &'static [&'static str], rejection: Reply) -> MemoryServer {
     let reply = Reply::by(move |request| {
         let form = form(request);
         if !form.is_null() && !types.iter().any(|taken| form == *taken) {
-            return Reply::error(status, words);
+            return rejection.clone();
         }
         Reply::text(if form.is_null() && types.contains(&"json_object") { "Hi." } else { OSLO })
     });
@@ -66,8 +66,8 @@ fn system_prompt(request: &Request) -> Option<String> {
 /// The rejection is reported once, and remembered by all clients with the same options.
 #[tokio::test]
 async fn rejected_schemas_fall_back_to_an_object() {
-    for (status, words) in REFUSALS {
-        let server = picky(&["json_object"], status, words);
+    for (words, rejection) in REFUSALS.into_iter().flat_map(rejections) {
+        let server = picky(&["json_object"], rejection);
         let options = manual(&server).system_prompt("Be brief.").build().unwrap();
         let mut client = Client::new(options.clone()).unwrap();
         let mut stream = client.send_for::<Place>("Where?").stream();
@@ -111,7 +111,7 @@ async fn rejected_formats_fall_back_to_the_prompt() {
         (405, "json_object response format is not supported for model: any"),
         (501, "structured outputs are not supported"),
     ] {
-        let server = picky(&[], status, words);
+        let server = picky(&[], Reply::error(status, words));
         let mut client = client(manual(&server));
         for _ in 0..2 {
             assert_eq!(client.send_for::<Place>("Where?").await.unwrap().value, oslo());
@@ -170,7 +170,7 @@ async fn corrections_follow_a_format_fallback() {
 
 #[tokio::test]
 async fn chosen_output_modes_do_not_fall_back() {
-    let refused = || picky(&["json_object"], REFUSALS[0].0, REFUSALS[0].1);
+    let refused = || picky(&["json_object"], Reply::error(REFUSALS[0].0, REFUSALS[0].1));
     let server = refused();
     let mut client = client(manual(&server));
     let error = client.send_for::<Place>("Where?").mode(OutputMode::Format).await.unwrap_err();
@@ -182,7 +182,7 @@ async fn chosen_output_modes_do_not_fall_back() {
     assert_eq!(client.ask("Where?").await.unwrap_err().status(), Some(400));
     assert_eq!(server.requests().len(), 1);
 
-    let server = picky(&[], 400, "no response_format");
+    let server = picky(&[], Reply::error(400, "no response_format"));
     for options in [manual(&server), auto(&server).tool(adder())] {
         let mut client = self::client(options);
         let answer = client.send_for::<Place>("Where?").mode(OutputMode::Prompt).await.unwrap();
@@ -274,7 +274,10 @@ async fn schema_errors_are_returned() {
 
 #[tokio::test]
 async fn fallbacks_are_remembered_per_server() {
-    let (poor, rich) = (picky(&[], 400, "no response_format"), picky(&["json_schema"], 400, "no"));
+    let (poor, rich) = (
+        picky(&[], Reply::error(400, "no response_format")),
+        picky(&["json_schema"], Reply::error(400, "no")),
+    );
     let endpoint = |server: &MemoryServer| {
         let endpoint = Endpoint::builder().base_url("http://gpu/v1").transport(server.clone());
         endpoint.build().unwrap()
@@ -296,7 +299,7 @@ async fn fallbacks_are_remembered_per_server() {
 async fn fallbacks_are_logged_once() {
     let lines = Lines::default();
     let _listening = lines.listen();
-    let server = picky(&["json_object"], REFUSALS[0].0, REFUSALS[0].1);
+    let server = picky(&["json_object"], Reply::error(REFUSALS[0].0, REFUSALS[0].1));
     let mut client = client(manual(&server));
     for _ in 0..2 {
         client.send_for::<Place>("Where?").await.unwrap();
