@@ -40,24 +40,6 @@ async fn rejected_tools_fail_with_advice() {
     "#);
 }
 
-/// Some servers send status 200 before they look at the request.
-#[tokio::test(start_paused = true)]
-async fn rejections_inside_answers_are_learned() {
-    let why = "registry.ollama.ai/library/gemma does not support tools";
-    for error in [json!(why), json!({ "message": why, "code": 400 })] {
-        let rejection = Reply::new().event(json!({ "error": error })).without_finish();
-        let report =
-            report(but(move |request| has_tools(request).then(|| rejection.clone()))).await;
-        others_are_ok(&report.findings, &ABOUT_TOOLS);
-        assert_eq!(report.profile.tools, Some(false));
-        let finding = report.finding(Probe::AutoCalls).unwrap();
-        assert!(
-            finding.advice.as_deref().is_some_and(|advice| advice.contains("\"tools\"")),
-            "{finding}"
-        );
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn missing_server_flags_are_named() {
     for (header, why, flag) in [

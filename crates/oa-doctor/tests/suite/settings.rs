@@ -1,8 +1,9 @@
-//! Settings of requests that a server rejects.
+//! Parts of requests that a server rejects.
 
 use insta::assert_snapshot;
 use oa_doctor::{Probe, Verdict};
 use oa_testkit::Reply;
+use serde_json::json;
 
 use crate::servers::{ABOUT_TOOLS, others_are_ok};
 use crate::{but, has_tools, only, report, server, verdict};
@@ -52,4 +53,22 @@ async fn broken_attempts_reject_no_token_limit() {
     token limit     unknown  `max_tokens` is ignored; with `max_completion_tokens`: the server answered
                              429 Too Many Requests: Too many requests
     ");
+}
+
+/// Some servers send status 200 before they look at the request.
+#[tokio::test(start_paused = true)]
+async fn rejections_inside_answers_are_learned() {
+    let why = "registry.ollama.ai/library/gemma does not support tools";
+    for error in [json!(why), json!({ "message": why, "code": 400 })] {
+        let rejection = Reply::new().event(json!({ "error": error })).without_finish();
+        let report =
+            report(but(move |request| has_tools(request).then(|| rejection.clone()))).await;
+        others_are_ok(&report.findings, &ABOUT_TOOLS);
+        assert_eq!(report.profile.tools, Some(false));
+        let finding = report.finding(Probe::AutoCalls).unwrap();
+        assert!(
+            finding.advice.as_deref().is_some_and(|advice| advice.contains("\"tools\"")),
+            "{finding}"
+        );
+    }
 }
