@@ -61,6 +61,8 @@ fn cut_off_secrets_are_masked() {
     check("a sk-0123/4%2", "a ****");
     check("a sk&#45;0123/4&#5...", "a ****...");
     check(r"a sk-01\u00323/4\u003", "a ****");
+    check(r"a sk-01\x323/4\x3", "a ****");
+    check(r"a sk-01\x323/4\x...", "a ****...");
     check("a sk-0123/4 b, a sk-0123", "a sk-0123/4 b, a sk-0123");
 }
 
@@ -79,6 +81,10 @@ fn parts_of_header_values_are_masked() {
     assert_eq!(masked("authorization", "Bearer 01234567", "Bearer 0123456"), "Bearer 0123456");
     let basic = "Basic dXNlcjpvcGVuIHNlc2FtZQ==";
     assert_eq!(masked("authorization", basic, "user says: open sesame"), "user says: ****");
+    // A list has no scheme.
+    let keys = "fedcba98, 01234567";
+    assert_eq!(masked("x-api-key", keys, "fedcba98 or 01234567"), "**** or ****");
+    assert_eq!(masked("cookie", "fedcba98; b=01234567", "fedcba98 or 01234567"), "**** or ****");
     assert_eq!(masked("x-proxy", "otherwise", "otherwise"), "otherwise");
     assert_eq!(
         masked("content-type", "application/json; charset", "application/json"),
