@@ -2,8 +2,8 @@
 
 mod laws;
 
-use http::Request;
 use http::request::Parts;
+use http::{Request, StatusCode};
 use oa_access::{Access, Denial, origin_as_sent};
 
 fn request(method: &str, headers: &[(&str, &str)]) -> Parts {
@@ -167,4 +167,28 @@ fn no_request_carries_an_empty_token() {
             assert_eq!(access.check(&request), Err(Denial::Token), "{value:?}");
         }
     }
+}
+
+/// A client asks its user for a token only after 401.
+#[test]
+fn denials_have_a_status_and_words() {
+    for (denial, status, words) in [
+        (Denial::Host, StatusCode::FORBIDDEN, "localhost"),
+        (Denial::Origin, StatusCode::FORBIDDEN, "origin"),
+        (Denial::Token, StatusCode::UNAUTHORIZED, "token"),
+    ] {
+        assert_eq!(denial.status(), status);
+        assert!(denial.to_string().contains(words), "{denial}");
+        assert_eq!(denial.to_string(), denial.reason());
+    }
+}
+
+#[test]
+fn rules_can_be_inspected() {
+    let mut access = Access::new();
+    assert!(!access.has_token() && !access.allows_any_origin() && access.origins().is_empty());
+    access.set_token("sk-0123456789");
+    assert!(access.allow_origin("https://App.example/"));
+    assert!(access.has_token() && !access.allows_any_origin());
+    assert_eq!(access.origins(), ["https://app.example"]);
 }
