@@ -54,7 +54,7 @@ impl Escape {
 pub(crate) fn broken(text: &[u8]) -> usize {
     let is_part: fn(&&u8) -> bool = match text.first() {
         Some(b'%') => |byte| byte.is_ascii_hexdigit(),
-        Some(b'\\') => |byte| byte.is_ascii_hexdigit() || **byte == b'u',
+        Some(b'\\') => |byte| byte.is_ascii_hexdigit() || matches!(byte, b'u' | b'x'),
         Some(b'&') => |byte| byte.is_ascii_alphanumeric() || **byte == b'#',
         _ => return 0,
     };

@@ -35,9 +35,9 @@ pub(crate) fn secrets<'a>(name: &str, value: &'a str) -> impl Iterator<Item = &'
     let shortest = if carries_key(name) { SHORTEST_KEY } else { SHORTEST_OTHER };
     let value = if is_harmless(name) { "" } else { value.trim() };
     let words = value.split([' ', '\t', ';', ',']).filter(|word| !word.is_empty());
-    // The first of several words is the scheme; the first of several pairs is a pair like the others.
-    let has_scheme = words.clone().nth(1).is_some_and(|_| value.contains([' ', '\t']))
-        && words.clone().next().is_some_and(|word| !word.contains('='));
+    // The first of several words is the scheme, unless it is the first item of a list or a pair.
+    let has_scheme =
+        value.split_once([' ', '\t']).is_some_and(|(first, _)| !first.contains([';', ',', '=']));
     let words = words.skip(usize::from(has_scheme));
     let values = words.clone().filter_map(|word| word.split_once('=')).map(|(_, value)| value);
     std::iter::once(value)

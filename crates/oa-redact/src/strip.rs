@@ -113,10 +113,26 @@ mod tests {
         check("a\u{1b}[3\u{e4}", "a3\u{e4}");
     }
 
+    /// Text is not hidden by a sequence that ends far behind it, or never.
+    #[test]
+    fn sequences_above_256_characters_are_text() {
+        for (start, inside, end, longest) in [
+            ("\u{1b}[", "1", "m", 255),
+            ("\u{1b}]", "\u{e4}", "\u{7}", 255),
+            ("\u{1b}P", "x", "\u{1b}\\", 254),
+            ("\u{1b}", " ", "0", 256),
+        ] {
+            check(&format!("{start}{}{end}", inside.repeat(longest)), "");
+            let rest = format!("{}{end}", inside.repeat(longest + 1));
+            check(&format!("{start}{rest}"), &strip_invisible(&rest));
+        }
+    }
+
     #[test]
     fn controls_are_removed_line_breaks_kept() {
         check("a\0\u{8}\r\n\tb\u{7f}\u{85}", "a\n\tb");
         check("\u{feff}a\u{202e}b\u{200b}c\u{2066}d\u{ad}e\u{e0041}", "abcde");
         check("plain \u{e4} \u{1f600}", "plain \u{e4} \u{1f600}");
+        check("a\u{a0}b\u{3000}c\u{2028}d\u{2029}", "a\u{a0}b\u{3000}cd");
     }
 }

@@ -2,9 +2,9 @@
 
 mod laws;
 
-use http::Request;
 use http::request::Parts;
-use oa_access::{Access, Denial};
+use http::{Request, StatusCode};
+use oa_access::{Access, Denial, origin_as_sent};
 
 fn request(method: &str, headers: &[(&str, &str)]) -> Parts {
     let mut request = Request::builder().method(method).uri("/runs");
@@ -89,6 +89,46 @@ fn foreign_origins_may_only_read() {
     assert_eq!(open.check(&request("POST", &twice)), Ok(()));
 }
 
+/// A misspelled origin would allow nobody, and nobody would know.
+#[test]
+fn origins_that_no_browser_sends_are_refused() {
+    for (origin, sent) in [
+        (" HTTPS://App.example:443/ ", "https://app.example"),
+        ("http://app.example:80", "http://app.example"),
+        ("http://app.example:443", "http://app.example:443"),
+        ("http://[::1]:3000", "http://[::1]:3000"),
+        ("chrome-extension://abcdef", "chrome-extension://abcdef"),
+        ("app+x.1://localhost:80", "app+x.1://localhost:80"),
+    ] {
+        assert_eq!(origin_as_sent(origin).as_deref(), Some(sent), "{origin}");
+    }
+    for origin in [
+        "",
+        "null",
+        "app.example",
+        "://app.example",
+        "https://",
+        "https:///",
+        "https://:443",
+        "https://:8080",
+        "https://app.example:",
+        "https://app.example:port",
+        "http://::1",
+        "https://app.example/path",
+        "https://app.example?x",
+        "https://app.example#x",
+        "https://user@app.example",
+        "https://*.example",
+        "*://app.example",
+        "http, https://app.example",
+        "https://a.example, https://b.example",
+    ] {
+        let mut access = Access::new();
+        assert!(!access.allow_origin(origin), "{origin}");
+        assert!(access.origins().is_empty() && !access.allows_any_origin(), "{origin}");
+    }
+}
+
 #[test]
 fn bearer_token_must_match_exactly() {
     let mut access = Access::new();
@@ -127,4 +167,28 @@ fn no_request_carries_an_empty_token() {
             assert_eq!(access.check(&request), Err(Denial::Token), "{value:?}");
         }
     }
+}
+
+/// A client asks its user for a token only after 401.
+#[test]
+fn denials_have_a_status_and_words() {
+    for (denial, status, words) in [
+        (Denial::Host, StatusCode::FORBIDDEN, "localhost"),
+        (Denial::Origin, StatusCode::FORBIDDEN, "origin"),
+        (Denial::Token, StatusCode::UNAUTHORIZED, "token"),
+    ] {
+        assert_eq!(denial.status(), status);
+        assert!(denial.to_string().contains(words), "{denial}");
+        assert_eq!(denial.to_string(), denial.reason());
+    }
+}
+
+#[test]
+fn rules_can_be_inspected() {
+    let mut access = Access::new();
+    assert!(!access.has_token() && !access.allows_any_origin() && access.origins().is_empty());
+    access.set_token("sk-0123456789");
+    assert!(access.allow_origin("https://App.example/"));
+    assert!(access.has_token() && !access.allows_any_origin());
+    assert_eq!(access.origins(), ["https://app.example"]);
 }

@@ -81,3 +81,32 @@ fn nesting_in_allow_everything_keeps_it() {
     let inner = Permissions::new().within(&Permissions::new(), "a");
     assert!(inner.allow_everything());
 }
+
+/// A question that a call raises is decided as the call is, lists included.
+#[test]
+fn questions_of_a_call_keep_its_permissions() {
+    let asked = Arc::default();
+    let outer = asking(&asked, "outer").allow_only(["search"]).within(&Permissions::new(), "a");
+    let question = outer.nested("server");
+    assert!(matches!(decide(&question, "shell"), Permission::Deny(_)));
+    assert_eq!(decide(&question, "search"), Permission::Allow);
+    assert_eq!(*asked.lock().unwrap(), ["outer: a > server"]);
+}
+
+/// The time limit and the way of asking come with the callback that they are about.
+#[test]
+fn an_inherited_callback_is_asked_in_its_own_way() {
+    let silent = || Permissions::new().can_use_tool(|_| pending());
+    let outer = silent().timeout(1, Permission::deny("too late")).ask_at_once(true);
+    let ready = |permissions: &Permissions| {
+        let request = PermissionRequest::new("write", json!({}), "c1", History::default());
+        let decided = pin!(permissions.decide(request, |_| std::future::ready(())));
+        decided.poll(&mut Context::from_waker(Waker::noop()))
+    };
+    let inner = Permissions::new().within(&outer, "a");
+    assert!(inner.asks_at_once());
+    assert_eq!(ready(&inner), Poll::Ready(Permission::deny("too late")));
+    let inner = silent().within(&outer, "a");
+    assert!(!inner.asks_at_once());
+    assert_eq!(ready(&inner), Poll::Pending);
+}

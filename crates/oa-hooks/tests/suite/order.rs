@@ -33,6 +33,7 @@ fn each_point_has_its_own_hooks() {
     let hooks = Hooks::new().add_pre_tool_use(|_| async { None });
     assert!(!hooks.is_empty() && hooks.has_pre_tool_use("add"));
     assert!(!hooks.has_post_tool_use("add") && !hooks.has_user_prompt_submit());
+    assert!(!hooks.has_answer());
 
     let hooks = Hooks::new().add_post_tool_use(|_| async { None });
     assert!(!hooks.is_empty() && hooks.has_post_tool_use("add"));

@@ -32,6 +32,78 @@ fn rules_apply_by_category() {
     }
 }
 
+fn asking() -> Permissions {
+    Permissions::new().can_use_tool(|_| async { Permission::Allow })
+}
+
+/// Without a rule, the mode decides; without a mode, every call runs, or the callback is asked.
+#[test]
+fn the_mode_decides_without_a_rule() {
+    for (mode, read, other) in [
+        (PermissionMode::AllowAll, "allow", "allow"),
+        (PermissionMode::AllowReads, "allow", "ask"),
+        (PermissionMode::Ask, "ask", "ask"),
+        (PermissionMode::Plan, "deny", "deny"),
+    ] {
+        for permissions in [Permissions::new().mode(mode), asking().mode(mode)] {
+            assert_eq!(known(&permissions, Some("read")), read, "{mode:?}");
+            assert_eq!(known(&permissions, Some("files")), other, "{mode:?}");
+            assert_eq!(known(&permissions, None), other, "{mode:?}");
+        }
+    }
+    assert_eq!(known(&Permissions::new(), Some("read")), "allow");
+    assert_eq!(known(&asking(), Some("read")), "ask");
+}
+
+#[test]
+fn any_limit_ends_allow_everything() {
+    let all = || Permissions::new().mode(PermissionMode::AllowAll);
+    assert!(Permissions::new().allow_everything() && all().allow_everything());
+    for permissions in [
+        all().allow_only(["read_file"]),
+        all().disallow(["other"]),
+        all().rule(ToolRule::allow("*")),
+        all().within(&Permissions::new().disallow(["other"]), "a"),
+        Permissions::new().mode(PermissionMode::AllowReads),
+        asking(),
+    ] {
+        assert!(!permissions.allow_everything(), "{permissions:?}");
+    }
+}
+
+/// Lists are about what is offered; the rest takes effect only where calls run automatically.
+#[test]
+fn settings_beyond_the_lists_decide_about_calls() {
+    assert!(!Permissions::new().allow_only(["a"]).disallow(["b"]).decide_about_calls());
+    for permissions in [
+        Permissions::new().mode(PermissionMode::AllowAll),
+        Permissions::new().rule(ToolRule::allow("a")),
+        asking(),
+    ] {
+        assert!(permissions.decide_about_calls(), "{permissions:?}");
+    }
+}
+
+#[test]
+fn settings_without_effect_are_errors() {
+    let all = PermissionMode::AllowAll;
+    let at_once = "can_use_tool_at_once has no effect without can_use_tool";
+    let timeout = "can_use_tool_timeout has no effect without can_use_tool";
+    let unasked = "can_use_tool has no effect because every call is allowed and no rule asks";
+    for (permissions, checked) in [
+        (Permissions::new(), Ok(())),
+        (Permissions::new().ask_at_once(true), Err(at_once)),
+        (Permissions::new().timeout(1, Permission::Later), Err(timeout)),
+        (asking().ask_at_once(true).timeout(1, Permission::Later), Ok(())),
+        (asking().mode(all), Err(unasked)),
+        (asking().mode(all).rule(ToolRule::deny("a")), Err(unasked)),
+        (asking().mode(all).rule(ToolRule::ask("a")), Ok(())),
+        (asking().mode(PermissionMode::AllowReads), Ok(())),
+    ] {
+        assert_eq!(permissions.check(), checked, "{permissions:?}");
+    }
+}
+
 #[test]
 fn denials_give_the_first_reason() {
     let plain = || ToolRule::deny("write_*");

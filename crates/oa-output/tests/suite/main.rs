@@ -2,6 +2,8 @@
 
 #![cfg(feature = "schemars")]
 
+mod answers;
 mod reader;
+mod requests;
 mod response_format;
 mod validator;

@@ -58,6 +58,22 @@ fn other_types_are_wrapped_in_an_object() {
     assert!(error.contains("`value`") || error.contains("`value.words`"), "{error}");
 }
 
+/// Only a value that the format wraps is taken out of its object, also while the object is incomplete.
+#[test]
+fn wrapped_values_are_unwrapped() {
+    let list = ResponseFormat::of::<Vec<u8>>();
+    let object = json!({ "value": [1] });
+    assert_eq!(list.check(object.clone()), Ok(json!([1])));
+    assert_eq!(list.complete(&object), json!([1]));
+    assert_eq!(list.wanted(&object), Some(&json!([1])));
+    assert_eq!(list.wanted(&json!({})), None);
+    let plain = ResponseFormat::new("plain", json!({ "type": "object" }));
+    assert_eq!(plain.check(object.clone()), Ok(object.clone()));
+    assert_eq!((plain.complete(&object), plain.wanted(&object)), (object.clone(), Some(&object)));
+    let defaults = ResponseFormat::of::<Place>();
+    assert_eq!(defaults.complete(&json!({})), json!({ "people": 0 }));
+}
+
 #[test]
 fn maps_are_sent_without_strict() {
     let names: [(ResponseFormat, &str); 3] = [

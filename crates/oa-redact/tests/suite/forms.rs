@@ -1,6 +1,7 @@
 //! Every form in which a text may contain a secret.
 
-use oa_redact::{Secrets, base64};
+use oa_redact::{Secrets, base64, is_harmless};
+use serde_json::json;
 
 const KEY: &str = "sk-0123/456789+abc\"d&e<f";
 
@@ -27,6 +28,7 @@ fn plain_and_escaped_secrets_are_masked() {
     );
     check("<p>sk&#45;0123/456789&#x2b;abc&quot;d&amp;e&lt;f</p>", "<p>****</p>");
     check("sk%252D0123/456789+abc\"d&e<f", "****");
+    check("%252573k%25252D0123/456789+abc\"d&e<f", "****");
     check("sk-01\u{1b}[0m23/456789+\u{200b}abc\"d&e<f", "****");
 }
 
@@ -60,7 +62,10 @@ fn cut_off_secrets_are_masked() {
     }
     check("a sk-0123/4%2", "a ****");
     check("a sk&#45;0123/4&#5...", "a ****...");
+    check("a sk&#45;0123/4&#x", "a ****");
     check(r"a sk-01\u00323/4\u003", "a ****");
+    check(r"a sk-01\x323/4\x3", "a ****");
+    check(r"a sk-01\x323/4\x...", "a ****...");
     check("a sk-0123/4 b, a sk-0123", "a sk-0123/4 b, a sk-0123");
 }
 
@@ -79,6 +84,10 @@ fn parts_of_header_values_are_masked() {
     assert_eq!(masked("authorization", "Bearer 01234567", "Bearer 0123456"), "Bearer 0123456");
     let basic = "Basic dXNlcjpvcGVuIHNlc2FtZQ==";
     assert_eq!(masked("authorization", basic, "user says: open sesame"), "user says: ****");
+    // A list has no scheme.
+    let keys = "fedcba98, 01234567";
+    assert_eq!(masked("x-api-key", keys, "fedcba98 or 01234567"), "**** or ****");
+    assert_eq!(masked("cookie", "fedcba98; b=01234567", "fedcba98 or 01234567"), "**** or ****");
     assert_eq!(masked("x-proxy", "otherwise", "otherwise"), "otherwise");
     assert_eq!(
         masked("content-type", "application/json; charset", "application/json"),
@@ -123,13 +132,17 @@ fn ambiguous_cut_escapes_are_masked() {
 #[test]
 fn keys_split_by_invisible_text_are_masked() {
     let (start, rest) = KEY.split_at(5);
-    for between in ["\u{200b}".repeat(5_000), format!("\u{1b}{}0", " ".repeat(250))] {
+    // The longest sequences that a terminal does not show.
+    let title = format!("\u{1b}]{}\u{7}", "\u{1f511}".repeat(255));
+    for between in ["\u{200b}".repeat(5_000), format!("\u{1b}{}0", " ".repeat(256)), title] {
         check(&format!("wrong key {start}{between}{rest}!"), "wrong key ****!");
     }
     for between in ["\u{1b}\nX", "\u{1b}\u{200b}\n[31m", "\u{1b}\u{1b} \n 0"] {
         let excerpt = secrets().excerpt(&format!("wrong key {start}{between}{rest}!"), 200);
         assert!(!excerpt.contains(KEY), "{excerpt}");
     }
+    let spaced: Vec<_> = KEY.chars().map(String::from).collect();
+    check(&spaced.join("\u{200b}\u{1b}[0m"), "****");
     check(&KEY.replace('-', "&#00000000000000045;"), "****");
     assert_eq!(secrets().excerpt("10%\r20%", 20), "10% 20%");
 }
@@ -140,4 +153,102 @@ fn repeated_base64_is_masked_in_linear_time() {
     let encoded = base64::encode(KEY.as_bytes());
     check(&format!("a {} b", encoded.repeat(20_000)), "a **** b");
     check(&format!("a {}%2F{encoded} b", encoded.repeat(3)), "a **** b");
+    let escaped = encoded.replace('M', "%25254D");
+    check(&format!("a {encoded}{escaped}{encoded} b"), "a **** b");
+}
+
+#[test]
+fn json_is_cleaned_with_names_and_numbers() {
+    let mut secrets = secrets();
+    secrets.add("1234567890");
+    let mut value = json!({
+        "text": format!("wrong key {KEY}"),
+        "list": [KEY, {KEY: 1, "hidden\u{200b}": "a\u{202e}b"}],
+        "number": 1_234_567_890,
+        "others": [7, -1.5, true, null, "", "\n"],
+    });
+    secrets.clean_json(&mut value);
+    let cleaned = json!({
+        "text": "wrong key ****",
+        "list": ["****", {"****": 1, "hidden": "ab"}],
+        "number": "****",
+        "others": [7, -1.5, true, null, "", "\n"],
+    });
+    assert_eq!(value, cleaned);
+}
+
+/// Placeholders of local servers are words, which texts may contain.
+#[test]
+fn short_keys_are_not_masked() {
+    let masked = |key: &str| {
+        let mut secrets = Secrets::new();
+        secrets.add_key(key);
+        secrets.mask(&format!("key {key}")).into_owned()
+    };
+    for key in ["", "none", "ollama", "1234567"] {
+        assert_eq!(masked(key), format!("key {key}"));
+    }
+    assert_eq!(masked("12345678"), "key ****");
+    let mut secrets = Secrets::new();
+    secrets.add("");
+    assert_eq!(secrets.mask("key"), "key");
+    // What was added is masked, however short, but its base64 form is no longer than a word.
+    secrets.add("12345");
+    let encoded = base64::encode(b"12345");
+    assert_eq!(secrets.mask(&format!("12345 {encoded}")), format!("**** {encoded}"));
+    let basic = base64::encode(b"user:1234567");
+    secrets.add_header("authorization", &format!("Basic {basic}"));
+    assert_eq!(secrets.mask(&format!("1234567 {basic}")), "****67 ****");
+}
+
+/// Eight bytes of a key tell it, and those of a scheme do not count.
+#[test]
+fn cut_secrets_are_masked_from_eight_bytes() {
+    let mut secrets = secrets();
+    secrets.add("Bearer abcdefghijklmnop");
+    for (text, masked) in [
+        ("a sk-0123/...", "a ****..."),
+        ("a sk-0123...", "a sk-0123..."),
+        ("a Bearer abcdefgh", "a ****"),
+        ("a Bearer abcdefg", "a Bearer abcdefg"),
+    ] {
+        assert_eq!(secrets.mask(text), masked);
+    }
+}
+
+/// Keys of any characters, in the forms that JSON, HTML and URLs give them.
+#[test]
+fn keys_beyond_ascii_are_masked() {
+    let mut secrets = Secrets::new();
+    secrets.add("key é\u{1f511} 0123456789\r\n\t'");
+    for text in [
+        "key é\u{1f511} 0123456789\r\n\t'",
+        "key%20%C3%A9%f0%9F%94%91 0123456789%0D%0A%09%27",
+        r"key \u00e9\ud83d\udd11 0123456789\r\n\t\'",
+        r"key \xe9\uD83D\uDD11 0123456789\x0d\x0a\x09\x27",
+        "key &#233;&#x1F511; 0123456789&#13;&#10;&#9;&apos;",
+        "key &#0233&#X1f511 0123456789\r\n\t&#39;",
+    ] {
+        assert_eq!(secrets.mask(&format!("<{text}>")), "<****>", "{text}");
+    }
+    // Half of a pair, a pair of two first halves and numbers beyond Unicode are no characters.
+    for other in
+        [r"\ud83d", r"\ud83d\ud83d", r"\udd11\ud83d", "&#x11F511;", "&#x1F511G;", "%F0%9F%94"]
+    {
+        let text = format!("key é{other} 0123456789\r\n\t'");
+        assert_eq!(secrets.mask(&text), text);
+    }
+}
+
+#[test]
+fn harmless_headers_are_known_by_name() {
+    for name in ["accept", "Content-Type", "USER-AGENT", "host"] {
+        assert!(is_harmless(name), "{name}");
+        let mut secrets = Secrets::new();
+        secrets.add_header(name, KEY);
+        assert_eq!(secrets.mask(KEY), KEY);
+    }
+    for name in ["authorization", "x-api-key", "accept-key", ""] {
+        assert!(!is_harmless(name), "{name}");
+    }
 }

@@ -18,6 +18,7 @@ fn written(key: &str, ways: &[u8]) -> String {
             2 => text += &format!("\\u{:04x}", u32::from(c)),
             3 => text += &format!("&#{};", u32::from(c)),
             4 => text += &format!("&#x{:X};", u32::from(c)),
+            5 => text += &format!("\\x{:02x}", u32::from(c)),
             // Alone, each of these may start an unintended escape.
             _ if "%\\&".contains(c) => text += &format!("%{:02X}", u32::from(c)),
             _ => text.push(c),
