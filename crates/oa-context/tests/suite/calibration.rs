@@ -45,6 +45,33 @@ fn unusable_reports_are_not_learned() {
     assert!((calibration.ratio() - 1.0).abs() < 1e-9);
 }
 
+/// Everything is corrected, also what is counted alone; the overhead itself is not, because no server counts it.
+#[test]
+fn each_count_is_corrected() {
+    let plain = Estimator::new();
+    let mut corrected = Corrected::new(Estimator::new());
+    let message = Message::user("one two three ".repeat(100));
+    let (messages, tools) = ([message.clone()], [ToolSpec::new("t", "T", json!({}))]);
+    let sent = plain.count_messages(&messages) + plain.count_tools(&tools);
+    let mut usage = Usage::default();
+    usage.prompt_tokens = Some(2 * sent as u64);
+    for _ in 0..3 {
+        assert_eq!(corrected.observe(&messages, &tools, &usage), Observation::Learned);
+    }
+    let counts = |counter: &dyn TokenCounter| {
+        let value = json!({ "text": "one two three" });
+        [
+            counter.count_text("one two three"),
+            counter.count_json(&value),
+            counter.count_message(&message),
+            counter.count_messages(&messages),
+            counter.count_tools(&tools),
+        ]
+    };
+    assert_eq!(counts(&corrected), counts(&plain).map(|count| 2 * count));
+    assert_eq!(corrected.costs(), plain.costs());
+}
+
 #[test]
 fn corrected_counts_match_the_server() {
     let messages = [Message::user("Tell me about bees, please. ".repeat(30))];
