@@ -251,7 +251,11 @@ impl SubAgent {
             // With its separator.
             let size = json_size(part) + 1;
             let cut = match part {
-                SubPart::Text { text } if size > excess => cut_front(text, excess),
+                SubPart::Text { text } if size > excess => {
+                    let cut = cut_front(text, excess);
+                    // Without its text, the part goes too: its frame may be more than the rest of the excess.
+                    if text.is_empty() { size } else { cut }
+                }
                 _ => size,
             };
             excess = excess.saturating_sub(cut);

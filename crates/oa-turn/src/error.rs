@@ -50,6 +50,10 @@ impl Error {
             Some(last) if last.role == MessageRole::Assistant => {
                 "there is nothing to continue: the last message is an answer; send a prompt instead"
             }
+            Some(last) if last.role != MessageRole::System => {
+                "there is nothing to continue yet: the answer is still being read, and has no call that waits for a \
+                 result"
+            }
             _ => "there is nothing to continue: the conversation is empty",
         };
         Self::new(ErrorKind::NothingToContinue, message)

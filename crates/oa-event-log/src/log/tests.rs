@@ -1,22 +1,50 @@
+use oa_events::{NestedEvent, ToolUseDelta};
 use oa_types::{FinishReason, TextBlock, ThinkingBlock, ToolUseBlock};
 use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
+use crate::event::{CallAnswer, RunEvent};
 
 fn text(text: &str) -> ConversationEvent {
     ConversationEvent::Agent(AgentEvent::Block(TextBlock::new(text).into()))
 }
 
+fn thinking(thinking: &str) -> AgentEvent {
+    AgentEvent::Block(ThinkingBlock::new(thinking).into())
+}
+
+/// A fragment of a call's arguments, or its start.
+fn delta(call: usize, id: Option<&str>, name: Option<&str>, arguments: &str) -> AgentEvent {
+    let mut delta = ToolUseDelta::default();
+    (delta.call, delta.arguments) = (call, arguments.to_owned());
+    (delta.id, delta.name) = (id.map(str::to_owned), name.map(str::to_owned));
+    AgentEvent::ToolUseDelta(delta)
+}
+
+fn nested(call: &str, agent: &str, event: AgentEvent) -> AgentEvent {
+    AgentEvent::Nested(Box::new(NestedEvent::new(call, agent, event)))
+}
+
 fn event() -> impl Strategy<Value = ConversationEvent> {
-    prop_oneof![
-        6 => "[a-zé]{0,4}".prop_map(|piece| text(&piece)),
-        2 => "[a-z]{0,4}".prop_map(|piece| {
-            ConversationEvent::Agent(AgentEvent::Block(ThinkingBlock::new(piece).into()))
+    let agent_event = prop_oneof![
+        6 => "[a-zé]{0,4}".prop_map(|piece| AgentEvent::Block(TextBlock::new(piece).into())),
+        2 => "[a-z]{0,4}".prop_map(|piece| thinking(&piece)),
+        4 => (0..2_usize, 0..8_u8, "[a-z]{0,4}").prop_map(|(call, start, piece)| {
+            delta(call, (start & 6 == 6).then_some("c"), (start & 5 == 5).then_some("f"), &piece)
         }),
-        1 => Just(ConversationEvent::Agent(AgentEvent::AnswerStart)),
-        1 => Just(ConversationEvent::Agent(AgentEvent::TurnEnd(FinishReason::Stop))),
-    ]
+        1 => Just(AgentEvent::AnswerStart),
+        1 => Just(AgentEvent::TurnEnd(FinishReason::Stop)),
+    ];
+    (agent_event, 0..12_u8).prop_map(|(event, place)| {
+        ConversationEvent::Agent(match place {
+            0 => nested("c1", "a", event),
+            1 => nested("c1", "b", event),
+            2 => nested("c2", "a", event),
+            3 => nested("c1", "a", nested("c1", "a", event)),
+            _ => event,
+        })
+    })
 }
 
 /// Reads everything from a place on; `None` in place of what was dropped.
@@ -87,6 +115,7 @@ proptest! {
         let mut log = EventLog::new(1 << 20, 1_000);
         for event in events {
             let id = log.push(7, event.clone());
+            prop_assert_eq!(log.last(), Some(id));
             prop_assert_eq!(log.read(id.number), Next::Event(id, event));
         }
     }
@@ -161,7 +190,89 @@ fn far_readers_get_merged_pieces() {
     }
     let id = EventId { run: 1, number: 100 };
     assert_eq!(log.read(11), Next::Event(id, text(&"ab".repeat(90))));
-    assert_eq!(log.read(99), Next::Event(EventId { run: 1, number: 99 }, text("ab")));
+    assert_eq!(log.read(68), Next::Event(id, text(&"ab".repeat(33))));
+    assert_eq!(log.read(69), Next::Event(EventId { run: 1, number: 69 }, text("ab")));
+}
+
+/// However far behind the reader is.
+#[test]
+fn merged_pieces_are_bounded() {
+    let mut log = EventLog::new(1 << 30, 1_000);
+    let piece = "x".repeat(LONGEST_TEXT / 64);
+    for _ in 0..128 {
+        log.push(1, text(&piece));
+    }
+    let halves =
+        [64, 128].map(|number| Some((EventId { run: 1, number }, text(&piece.repeat(64)))));
+    assert_eq!(read_all(&log, 1), halves);
+}
+
+/// Whatever the text is of.
+#[test]
+fn pieces_of_every_text_are_merged() {
+    let texts: [fn(&str) -> AgentEvent; 4] = [
+        thinking,
+        |text| delta(1, None, None, text),
+        |text| nested("c1", "a", thinking(text)),
+        |text| nested("c1", "a", nested("c2", "b", delta(0, None, None, text))),
+    ];
+    for (case, event) in texts.into_iter().enumerate() {
+        let event = |text: &str| ConversationEvent::Agent(event(text));
+        let mut log = EventLog::new(1 << 20, 1_000);
+        for _ in 0..100 {
+            log.push(1, event("ab"));
+        }
+        let all = Next::Event(EventId { run: 1, number: 100 }, event(&"ab".repeat(100)));
+        assert_eq!(log.read(1), all, "text {case}");
+    }
+}
+
+/// The newest are kept, as many as the limits allow and not many fewer.
+#[test]
+fn limits_count_what_is_held() {
+    let long = || "x".repeat(4_000);
+    let answered =
+        |call_id: &str, answer| ConversationEvent::Answered { call_id: call_id.to_owned(), answer };
+    let error = RunEvent { error: Some(long()), ..RunEvent::default() };
+    let large = [
+        ConversationEvent::Agent(AgentEvent::AnswerRetry(long())),
+        answered(&long(), CallAnswer::Approved { input: None }),
+        answered("c1", CallAnswer::Approved { input: Some(long().into()) }),
+        answered("c1", CallAnswer::Denied { reason: Some(long()) }),
+        answered("c1", CallAnswer::Result { content: long().into(), is_error: true }),
+        ConversationEvent::Prompt { text: long(), images: Vec::new() },
+        ConversationEvent::Prompt { text: String::new(), images: vec![long()] },
+        ConversationEvent::Run(error),
+    ];
+    for event in large {
+        let mut log = EventLog::new(100_000, 1_000);
+        for _ in 0..100 {
+            log.push(1, event.clone());
+        }
+        assert!((20..=25).contains(&log.entries.len()), "{} of {event:?}", log.entries.len());
+    }
+    let mut log = EventLog::new(1 << 20, 10);
+    for _ in 0..100 {
+        log.push(1, ConversationEvent::Agent(AgentEvent::AnswerStart));
+    }
+    assert_eq!((log.first(), log.next()), (91, 101));
+}
+
+/// A piece takes its text and two numbers, whatever its length.
+#[test]
+fn limits_count_each_piece() {
+    for length in [0, 1, 100] {
+        let most = 1 << 20;
+        let mut log = EventLog::new(most, 1_000_000);
+        for _ in 0..200_000 {
+            log.push(1, text(&"x".repeat(length)));
+        }
+        let kept = usize::try_from(log.next() - log.first()).expect("it is small");
+        // An entry is dropped as a whole.
+        let longest = LONGEST_TEXT * (length + 8);
+        let held = kept * (length + 8);
+        assert!(held <= most && held + longest + most / 4 > most, "{length}: {held} bytes");
+    }
 }
 
 /// They add nothing to a text, but each has a number.

@@ -117,6 +117,77 @@ fn large_sub_agents_are_kept_in_part() {
     );
 }
 
+/// Everything after the limits is left out, but the state of calls that are kept goes on.
+#[test]
+fn parts_and_text_have_limits() {
+    let mut agents = SubAgents::default();
+    assert!(agents.is_empty());
+    for number in 0..MOST_PARTS + 9 {
+        agents.follow(&nested("calls", tool_event(call_start(&number.to_string()))));
+        agents.follow(&nested("texts", AgentEvent::AnswerStart));
+        agents.follow(&nested("texts", text("é")));
+        agents.follow(&nested("text", text(&"é".repeat(1_001))));
+    }
+    assert!(!agents.is_empty());
+    let parts = |id: &str| &agents.agents[id].parts[..];
+    assert_eq!((parts("calls").len(), parts("texts").len()), (MOST_PARTS, MOST_PARTS));
+    let [SubPart::Text { text }] = parts("text") else { panic!("it is one text") };
+    assert_eq!(text.len(), MOST_TEXT);
+    for number in (0..MOST_PARTS + 9).rev() {
+        let step = agents.follow(&nested("calls", tool_event(call_complete(&number.to_string()))));
+        assert_eq!(step.is_some(), number < MOST_PARTS, "{number}");
+    }
+}
+
+/// Calls of one answer run at the same time, and end in any order.
+#[test]
+fn parallel_calls_end_one_by_one() {
+    let mut agents = SubAgents::default();
+    for id in ["s1", "s2", "s3"] {
+        agents.follow(&nested("c1", tool_event(call_start(id))));
+    }
+    let mut failed = call_complete("s2");
+    (failed["outcome"], failed["result"]) = ("failed".into(), "no".into());
+    for complete in [call_complete("s1"), failed] {
+        let step = agents.follow(&nested("c1", tool_event(complete)));
+        assert!(step.is_some(), "it is a step");
+    }
+    let shown = agents.agents["c1"].for_front_ends();
+    let parts = shown["parts"].as_array().expect("a list").iter();
+    let states: Vec<_> = parts.map(|part| (&part["state"], &part["result"])).collect();
+    let expected = [
+        (json!("done"), json!(1)),
+        (json!("failed"), json!("no")),
+        (json!("running"), json!(null)),
+    ];
+    assert_eq!(states, expected.each_ref().map(|(state, result)| (state, result)));
+}
+
+#[test]
+fn answers_begin_and_end_with_a_step() {
+    let mut agents = SubAgents::default();
+    let end = json!({"type": "answer_end", "data": {"content": [], "finish_reason": "stop"}});
+    let end = serde_json::from_value(end).expect("it is an event");
+    for (event, is_step) in [(AgentEvent::AnswerStart, true), (text("Hi."), false), (end, true)] {
+        assert_eq!(agents.follow(&nested("c1", event)).is_some(), is_step);
+    }
+}
+
+/// Also their brackets and separators are counted.
+#[test]
+fn many_sub_agents_are_stored_within_the_limit() {
+    for length in 600..800 {
+        let mut agents = SubAgents::default();
+        for number in 10..42 {
+            agents.follow(&nested(&number.to_string(), text(&"x".repeat(length))));
+        }
+        let kept = agents.kept(&[]);
+        let size = json_size(&kept);
+        assert!(size <= MOST_STORED + 1, "{size} bytes of {} agents", kept.len());
+        assert!(kept.len() == MOST_AGENTS || size + length + 100 > MOST_STORED);
+    }
+}
+
 #[test]
 fn long_texts_of_sub_agents_keep_their_end() {
     for piece in ["ab", "é\"\n", "\u{1}"] {
@@ -165,6 +236,43 @@ fn sub_agent_logs_are_not_sent() {
 }
 
 proptest! {
+    /// Parts are cut until the rest is small enough, and no further.
+    #[test]
+    fn sub_agents_are_cut_to_any_size(
+        parts in prop::collection::vec((any::<bool>(), "[a\"é\n]{1,40}"), 0..9), most in 0_usize..700,
+    ) {
+        let mut agents = SubAgents::default();
+        for (number, (is_call, words)) in parts.iter().enumerate() {
+            agents.follow(&nested("c1", AgentEvent::AnswerStart));
+            let mut call = call_start(&number.to_string());
+            call["input"] = words.as_str().into();
+            agents.follow(&nested("c1", if *is_call { tool_event(call) } else { text(words) }));
+        }
+        let Some(whole) = agents.agents.get("c1") else { return Ok(()) };
+        let cut = whole.clone().within(most);
+        if json_size(whole) <= most {
+            prop_assert_eq!(&cut, whole);
+        } else {
+            let size = json_size(&cut);
+            prop_assert!(size <= most || cut.parts.is_empty(), "{} of {}: {:?}", size, most, cut);
+            let is_empty = |part: &SubPart| matches!(part, SubPart::Text { text } if text.is_empty());
+            prop_assert!(!cut.parts.iter().any(is_empty), "{cut:?}");
+            // The last parts, of which the first may be cut.
+            let kept = &whole.parts[whole.parts.len() - cut.parts.len()..];
+            for (place, (part, before)) in cut.parts.iter().zip(kept).enumerate() {
+                match (part, before) {
+                    (SubPart::Text { text }, SubPart::Text { text: before }) => {
+                        prop_assert!(before.ends_with(&**text) && (place == 0 || text == before));
+                    }
+                    (SubPart::Call { call_id, .. }, SubPart::Call { call_id: before, .. }) => {
+                        prop_assert_eq!(call_id, before);
+                    }
+                    _ => prop_assert!(false, "{cut:?}"),
+                }
+            }
+        }
+    }
+
     /// However much sub-agents say and do, what is kept of them is bounded.
     #[test]
     fn sub_agents_are_bounded(events in prop::collection::vec((0..200_u32, 0..4_u32, "[aé]{0,9}"), 0..400)) {

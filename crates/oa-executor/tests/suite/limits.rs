@@ -181,6 +181,22 @@ async fn call_limit_counts_all_batches_of_a_run() {
     assert_snapshot!(end.execution_results[0].result, @r#"{"error":"not run","tool":"s","reason":"the run's limit of 3 tool calls is reached"}"#);
 }
 
+/// The model reads which of the two limits it was.
+#[tokio::test(start_paused = true)]
+async fn the_earlier_time_limit_is_named() {
+    for (timeout, run, error) in
+        [(50, 60, "timed out after 50ms"), (60, 50, "the run's time limit is reached")]
+    {
+        let options = ExecutorOptions::new()
+            .timeouts(TimeoutPolicy::none().otherwise(Duration::from_millis(timeout)))
+            .caps(RunCaps::none().time(Duration::from_millis(run)));
+        let executor = executor([sleeper("s").build(sleep)], options);
+        let end = end(&executor, calls([("s", json!({}))]), Batch::new()).await;
+        let result = &end.execution_results[0];
+        assert_eq!((result.outcome, &result.result["error"]), (Outcome::TimedOut, &json!(error)));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn time_limit_ends_a_run() {
     let options = ExecutorOptions::new()

@@ -3,7 +3,7 @@
 use oa_types::MessageRole;
 
 use super::Turn;
-use super::phase::{Phase, Rest};
+use super::phase::Phase;
 use crate::error::{Error, ErrorKind};
 use crate::options::Mode;
 
@@ -56,11 +56,10 @@ impl Turn {
         if self.options.mode == Mode::Manual && self.is_busy() && self.has_unshown() {
             match &mut self.phase {
                 Phase::Calling { continues, .. } => *continues = true,
-                // Without an open call, no result would ever continue the turn.
-                Phase::Answered { .. } | Phase::Ending { .. } if !self.round.has_open() => {
+                // Such an answer has no calls, so no result would ever continue the turn.
+                Phase::Answered { .. } | Phase::Ending { .. } => {
                     return Err(Error::nothing_to_continue(self.history().last()));
                 }
-                Phase::Ending { rest, .. } => *rest = Rest::Results,
                 // The turn is already continuing.
                 _ => {}
             }

@@ -8,7 +8,9 @@ use oa_turn::{
     DecideOutcome, DecideStep, Decision, ErrorKind, Fit, Options, Perform, RunOutcome, RunStep,
     StepCall, Turn, drive,
 };
-use oa_types::{ContentBlock, FinishReason, Message, MessageRole, Outcome, ToolUseBlock};
+use oa_types::{
+    ContentBlock, FinishReason, Message, MessageRole, Outcome, ToolResultBlock, ToolUseBlock,
+};
 use serde_json::{Value, json};
 
 use crate::{answer, block_on, call, perform, text};
@@ -202,6 +204,53 @@ fn earlier_results_are_reviewed_not_shown() {
     }
     assert_eq!(shown, ["b"]);
     assert_eq!(reviewed, [0, 2, 1]);
+}
+
+/// Results of an earlier conversation were shown there, also if the turn then waits for others.
+#[test]
+fn earlier_results_are_not_shown_while_waiting() {
+    let result = ToolResultBlock::new("a", json!("known"));
+    let asked = Message::assistant(vec![call("a", "add"), call("b", "add"), call("c", "ask_user")]);
+    let mut turn = Turn::new(Options::auto());
+    turn.set_external_tools(["ask_user".to_owned()]);
+    turn.resume(vec![Message::user("Go."), asked, Message::tool(result)]).unwrap();
+    for id in ["b", "c"] {
+        turn.approve(id, Decision::Run(json!({}))).unwrap();
+    }
+    turn.continue_turn().unwrap();
+    let mut shown = Vec::new();
+    let end = loop {
+        match turn.next_action().unwrap() {
+            Action::Decide { call } => turn.allow(call),
+            Action::Run { calls } => {
+                assert_eq!(calls, [1, 2]);
+                assert!(turn.await_result(2) && turn.finish_call(1, json!("new"), Outcome::Ok));
+            }
+            Action::Review { call } => turn.review(call, crate::content(&turn, call)),
+            Action::Show { block: ContentBlock::ToolResult(result) } => {
+                shown.push(result.tool_use_id);
+            }
+            Action::Show { .. } => {}
+            action => break action,
+        }
+    };
+    assert_eq!(end, Action::End { reason: FinishReason::WaitsForResults });
+    assert_eq!(shown, ["b"]);
+}
+
+/// Calls are shown again once they are decided, unless the caller has answered them by then.
+#[test]
+fn calls_answered_before_a_decision_stay_hidden() {
+    let mut turn = Turn::new(Options::default());
+    let asked = Message::assistant(vec![call("a", "add"), call("b", "add")]);
+    turn.resume(vec![Message::user("Go."), asked]).unwrap();
+    turn.decide_resumed(|_| true);
+    assert_eq!(turn.next_action(), Some(Action::Decide { call: 0 }));
+    turn.add_result("a", json!("early"), Outcome::Ok).unwrap();
+    assert_eq!(turn.next_action(), Some(Action::Decide { call: 1 }));
+    turn.allow(1);
+    assert_eq!(turn.next_action(), Some(Action::Show { block: call("b", "add") }));
+    assert_eq!(perform(&mut turn), Action::End { reason: FinishReason::ToolCalls });
 }
 
 /// The completed input concerns the call alone; history keeps the model's own.

@@ -341,3 +341,22 @@ fn used_up_budgets_allow_no_last_answer() {
         assert_eq!(perform(&mut turn), end);
     }
 }
+
+/// Attempts at the output have a limit of their own; the calls of other tools count as ever.
+#[test]
+fn malformed_output_calls_are_no_rounds() {
+    let mut options = Options::auto();
+    options.max_rounds = 1;
+    let mut turn = begun(options);
+    turn.begin_output(Some("final_answer".to_owned()));
+    for attempt in ["1", "2", "3"] {
+        answer(&mut turn, vec![malformed(attempt, Some("final_answer"))]);
+        assert_eq!(perform(&mut turn), Action::Request { tools: true });
+        assert_eq!(turn.rounds(), 0);
+    }
+    answer(&mut turn, vec![malformed("4", Some("final_answer")), call("5", "a")]);
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    assert_eq!(turn.rounds(), 1);
+    answer(&mut turn, vec![call("6", "a")]);
+    assert_eq!(perform(&mut turn), Action::End { reason: FinishReason::MaxToolIterations });
+}

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::rules::{begun, end};
 use crate::snapshots::{carried, json, restored};
-use crate::{call, text, told};
+use crate::{answer, call, perform, text, told};
 
 /// A conversation whose answer to "Go." broke off after "He".
 fn broken(options: Options) -> Turn {
@@ -99,7 +99,7 @@ fn resumed_turns_record_broken_answers() {
     let result = Message::tool(ToolResultBlock::new("1", json!("ok")));
     turn.resume(vec![Message::user("Go."), Message::assistant(asks), result]).unwrap();
     turn.continue_turn().unwrap();
-    assert_eq!(crate::perform(&mut turn), Action::Request { tools: true });
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
     turn.begin_answer();
     turn.fail_with(vec![text("He")]);
     assert!(!turn.is_retry(&Message::user("Go.")), "it is not known which message it was");
@@ -125,14 +125,14 @@ fn cut_calls_are_no_repetition() {
     ];
     for cut in cuts {
         let mut turn = crate::rules::auto();
-        crate::answer(&mut turn, same());
+        answer(&mut turn, same());
         while !matches!(turn.next_action(), Some(Action::Decide { .. })) {}
         cut(&mut turn);
         while turn.next_action().is_some() {}
         turn.submit(Message::user("On.")).unwrap();
-        assert_eq!(crate::perform(&mut turn), Action::Request { tools: true });
+        assert_eq!(perform(&mut turn), Action::Request { tools: true });
         assert!(!told(&turn).concat().contains("note"), "{:?}", told(&turn));
-        crate::answer(&mut turn, vec![text("Done.")]);
+        answer(&mut turn, vec![text("Done.")]);
         assert_eq!(turn.next_action(), Some(end(FinishReason::Unspecified)));
     }
 
@@ -142,7 +142,7 @@ fn cut_calls_are_no_repetition() {
     history.extend(["1", "2", "3", "4"].map(result));
     turn.resume(history).unwrap();
     turn.continue_turn().unwrap();
-    assert_eq!(crate::perform(&mut turn), Action::Request { tools: true });
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
 }
 
 /// An external call never runs, so the error that it gets does not say that it did.
@@ -161,7 +161,7 @@ fn cut_external_calls_have_not_run() {
     for (cut, error, outcome) in cuts {
         let mut turn = crate::rules::auto();
         turn.set_external_tools(["ask".to_owned()]);
-        crate::answer(&mut turn, vec![call("1", "a"), call("2", "ask")]);
+        answer(&mut turn, vec![call("1", "a"), call("2", "ask")]);
         while let Some(action) = turn.next_action() {
             if let Action::Decide { call } = action {
                 turn.allow(call);
@@ -175,4 +175,41 @@ fn cut_external_calls_have_not_run() {
             matches!(state, oa_turn::CallState::Answered { outcome: got, .. } if *got == outcome)
         );
     }
+}
+
+/// Until another answer begins, the first broken answer is the one that the caller has seen.
+#[test]
+fn failed_retries_keep_the_broken_answer() {
+    let go = Message::user("Go.");
+    let mut turn = broken(Options::auto());
+    assert!(turn.is_retry(&go));
+    turn.retry(&go).unwrap();
+    assert!(!turn.is_retry(&go), "it has been sent again");
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    turn.fail();
+    assert!(turn.is_retry(&go));
+    let before = told(&turn);
+    turn.submit(Message::user("Something else.")).unwrap();
+    let broken = "assistant: He (interrupted)".to_owned();
+    let other = "user: Something else.".to_owned();
+    assert_eq!(told(&turn), [before, vec![broken, other]].concat());
+}
+
+/// A turn that is over neither fails nor is cut: calls that wait for the caller still do.
+#[test]
+fn late_endings_change_nothing() {
+    let mut turn = Turn::new(Options::default());
+    turn.submit(Message::user("Go.")).unwrap();
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    answer(&mut turn, vec![call("1", "a")]);
+    perform(&mut turn);
+    let state = |turn: &Turn| serde_json::to_value(turn.snapshot()).expect("a snapshot is JSON");
+    let before = state(&turn);
+    turn.fail();
+    turn.fail_with(vec![text("Half")]);
+    turn.interrupt(vec![text("Half")]);
+    turn.stop(FinishReason::MaxRunTime, vec![text("Half")]);
+    turn.abandon(vec![text("Half")]);
+    assert_eq!(state(&turn), before);
+    assert_eq!(turn.next_action(), None);
 }

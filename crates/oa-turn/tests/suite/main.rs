@@ -13,6 +13,7 @@ mod journal;
 mod laws;
 mod opened;
 mod prompts;
+mod recorded;
 mod rules;
 mod shapes;
 mod shared;

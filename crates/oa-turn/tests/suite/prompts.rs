@@ -4,13 +4,13 @@ use std::cell::Cell;
 
 use insta::assert_snapshot;
 use oa_turn::{
-    Answer, AskOutcome, AskStep, CutBy, DriveError, Options, Perform, PromptOutcome, PromptStep,
-    RunOutcome, RunStep, Spent, Turn, drive,
+    Answer, AskOutcome, AskStep, CutBy, DriveError, ErrorKind, Options, Perform, PromptOutcome,
+    PromptStep, RunOutcome, RunStep, Spent, Turn, drive,
 };
 use oa_types::{ErrorRecord, FinishReason, ImageBlock, Message, Outcome};
 use serde_json::json;
 
-use crate::{block_on, call, text, told};
+use crate::{block_on, call, malformed, text, told};
 
 /// The step was not performed.
 #[derive(Debug, PartialEq)]
@@ -89,4 +89,59 @@ fn rejected_prompts_change_nothing() {
     hook: it failed
     "#);
     turn.add_result("1", json!("still open"), Outcome::Ok).unwrap();
+}
+
+/// An answer that left nothing in history does not make the conversation empty.
+#[test]
+fn errors_say_why_nothing_continues() {
+    let error = |turn: &mut Turn| turn.continue_when_answered().unwrap_err().to_string();
+    let mut turn = Turn::new(Options::default());
+    let mut errors = vec![error(&mut turn)];
+    turn.set_history(vec![Message::system("Be brief.")]).unwrap();
+    errors.push(error(&mut turn));
+    turn.submit(Message::user("Go.")).unwrap();
+    assert_eq!(crate::perform(&mut turn), oa_turn::Action::Request { tools: true });
+    turn.answer(Answer::new(vec![malformed("1", None)]));
+    errors.push(error(&mut turn));
+    turn.abandon(Vec::new());
+    turn.set_history(vec![Message::user("Go."), Message::assistant(vec![text("Done.")])]).unwrap();
+    errors.push(error(&mut turn));
+    turn.submit(Message::user("On.")).unwrap();
+    assert_eq!(crate::perform(&mut turn), oa_turn::Action::Request { tools: true });
+    turn.abandon(vec![text("Half")]);
+    errors.push(error(&mut turn));
+    assert_snapshot!(errors.join("\n"), @r#"
+    there is nothing to continue: the conversation is empty
+    there is nothing to continue: the conversation is empty
+    there is nothing to continue yet: the answer is still being read, and has no call that waits for a result
+    there is nothing to continue: the last message is an answer; send a prompt instead
+    there is nothing to continue: the last answer was interrupted and cannot be resumed; send a prompt instead, such as "Go on."
+    "#);
+}
+
+/// A second request would get a second answer to the same prompt.
+#[test]
+fn a_busy_turn_is_not_continued() {
+    for options in [Options::auto(), Options::default()] {
+        let mut turn = Turn::new(options);
+        turn.submit(Message::user("Go.")).unwrap();
+        assert_eq!(turn.continue_turn().unwrap_err().kind(), ErrorKind::Busy);
+        assert_eq!(crate::perform(&mut turn), oa_turn::Action::Request { tools: true });
+        assert_eq!(turn.continue_turn().unwrap_err().kind(), ErrorKind::Busy);
+        assert_eq!(turn.next_action(), None);
+        turn.answer(Answer::new(vec![text("Done.")]));
+        assert_eq!(turn.continue_turn().unwrap_err().kind(), ErrorKind::Busy);
+    }
+    // Nor while a result is reviewed.
+    let mut turn = Turn::new(Options::default());
+    turn.submit(Message::user("Go.")).unwrap();
+    assert_eq!(crate::perform(&mut turn), oa_turn::Action::Request { tools: true });
+    turn.answer(Answer::new(vec![call("1", "a")]));
+    crate::perform(&mut turn);
+    turn.add_result("1", json!("ok"), Outcome::Ok).unwrap();
+    turn.continue_turn().unwrap();
+    assert_eq!(turn.next_action(), Some(oa_turn::Action::Review { call: 0 }));
+    assert_eq!(turn.continue_turn().unwrap_err().kind(), ErrorKind::Busy);
+    turn.review(0, json!("ok"));
+    assert_eq!(crate::perform(&mut turn), oa_turn::Action::Request { tools: true });
 }

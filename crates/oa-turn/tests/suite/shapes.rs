@@ -4,9 +4,9 @@ use std::fmt::Debug;
 
 use insta::assert_snapshot;
 use oa_turn::{
-    Action, Answer, ApprovalOutcome, AskOutcome, Call, CallResult, CallState, CutBy, DecideOutcome,
-    Decision, Fit, Mode, Options, PromptOutcome, ReviewAnswerOutcome, ReviewOutcome, RunOutcome,
-    Spent, Step, StepOutcome, Turn,
+    Action, Answer, ApprovalOutcome, AskOutcome, BudgetLeft, Call, CallResult, CallState, CutBy,
+    DecideOutcome, Decision, Fit, Mode, Options, PromptOutcome, ReviewAnswerOutcome, ReviewOutcome,
+    RunOutcome, Spent, SteerAfterEnd, Step, StepOutcome, Turn,
 };
 use oa_types::{AssistantMessage, Cost, ErrorRecord, FinishReason, Message, Outcome, Usage};
 use serde::Serialize;
@@ -121,6 +121,20 @@ fn an_answer_of_a_message() {
     message.finish_reason = FinishReason::Length;
     message.extra.insert("x".to_owned(), json!(1));
     assert_snapshot!(lines(&[Answer::from(&message)]), @r#"{"blocks":[{"type":"text","text":"Hi"}],"finish_reason":"length","extra":{"x":1},"tokens":5,"context_tokens":5,"cost":0.5}"#);
+    assert_eq!(Spent::from(&usage), Spent::new(0, 5, Cost::new(0.5).unwrap()));
+    // Thinking is not sent again. A server that reports no prompt has not reported the size of the conversation.
+    for (prompt, completion, thinking, size) in [
+        (Some(2), Some(3), Some(1), 4),
+        (Some(2), Some(3), Some(9), 2),
+        (Some(0), Some(3), None, 0),
+        (None, Some(3), None, 0),
+        (Some(2), None, None, 0),
+    ] {
+        (usage.prompt_tokens, usage.completion_tokens) = (prompt, completion);
+        usage.reasoning_tokens = thinking;
+        message.usage = Some(usage);
+        assert_eq!(Answer::from(&message).context_tokens, size, "{usage:?}");
+    }
 }
 
 /// Calls in all states, each as it came about.
@@ -188,6 +202,39 @@ fn options_and_modes() {
     "#);
     assert_snapshot!(lines(&[Options::auto()]), @r#"{"mode":"auto","max_rounds":5,"max_turns":null,"max_calls":null,"max_tokens":null,"max_cost":null,"repeat_guard":3,"last_answer_without_tools":false,"final_text_only":false,"inline_results":false}"#);
     assert_eq!(serde_json::from_str::<Options>("{}").unwrap(), Options::default());
+    let mut other = Options::default();
+    (other.max_answer_retries, other.steer_after_end) = (0, SteerAfterEnd::Keep);
+    (other.plan_steps, other.check_stop, other.review_answers, other.shorten) =
+        (true, true, true, true);
+    assert!(lines(&[other]).ends_with(
+        r#""plan_steps":true,"check_stop":true,"review_answers":true,"max_answer_retries":0,"shorten":true,"steer_after_end":"keep"}"#
+    ));
+}
+
+/// Each member is read as it was written, whatever the others are.
+#[test]
+fn budgets_and_sizes_survive_json() {
+    let cost = Some(Cost::new(0.5).unwrap());
+    let left = [
+        BudgetLeft::default(),
+        BudgetLeft::new(Some(0), None, None),
+        BudgetLeft::new(None, Some(7), None),
+        BudgetLeft::new(None, None, cost),
+    ];
+    let mut steps = Vec::new();
+    for left in left {
+        let mut options = Options::auto();
+        options.shorten = true;
+        let mut turn = Turn::new(options);
+        turn.submit(Message::user("Go.")).expect("it is a prompt");
+        turn.set_outer_budget(left);
+        assert_eq!(turn.left(), left);
+        let step = turn.next_step().expect("a turn is in progress");
+        let Step::Shorten(shorten) = &step else { panic!("{step:?}") };
+        assert_eq!(shorten.left, left);
+        steps.push(step);
+    }
+    lines(&steps);
 }
 
 /// The steps of a turn with a prompt at its gate, two calls that are asked about, and their results.

@@ -352,6 +352,16 @@ fn inconsistent_snapshots_are_rejected() {
     assert_snapshot!(why(&|turn| turn["round"]["calls"][2]["state"] = handed.clone()), @r#"the snapshot is damaged: a call that is not external waits for a result"#);
     assert_snapshot!(why(&|turn| turn["conversation"]["messages"][1]["content"] = json!([])), @r#"the snapshot is damaged: the conversation is not valid"#);
     assert_snapshot!(why(&|turn| turn["conversation"]["messages"][2]["role"] = json!("user")), @r#"the snapshot is damaged: the conversation is not valid"#);
+    let add = |value: &mut Value, item| value.as_array_mut().expect("a list").push(item);
+    let result = json!({ "type": "tool_result", "tool_use_id": "2", "content": "again" });
+    assert_snapshot!(why(&|turn| add(&mut turn["conversation"]["messages"][4]["content"], result.clone())), @r#"the snapshot is damaged: the conversation is not valid"#);
+    assert_snapshot!(why(&|turn| {
+        let conversation = &mut turn["conversation"];
+        let revision = conversation["next_revision"].as_u64().expect("a number") + 1;
+        conversation["next_revision"] = json!(revision);
+        add(&mut conversation["revisions"], json!(revision));
+        add(&mut conversation["messages"], json!(Message::user("Too early.")));
+    }), @r#"the snapshot is damaged: the conversation is not valid"#);
     assert_snapshot!(why(&|turn| turn["steered"] = json!([{ "role": "tool", "content": [] }])), @r#"the snapshot is damaged: a prompt is not valid"#);
     assert_snapshot!(why(&|turn| turn["asked"]["place"] = json!(99)), @r#"the snapshot is damaged: a prompt is missing"#);
     assert_snapshot!(why(&|turn| turn["phase"] = json!({ "type": "continuing", "prompt": 1 })), @r#"the snapshot is damaged: the prompt is not the last message"#);

@@ -1,0 +1,3 @@
+//! Events as front ends show them.
+
+mod shown;
