@@ -89,9 +89,13 @@ impl Turn {
         if count != limit {
             return content;
         }
+        let same = match count {
+            1 => "a result for these arguments".to_owned(),
+            _ => format!("the same result for the same arguments {count} times"),
+        };
         let note = format!(
-            "{name} has returned the same result for the same arguments {count} times. Another call will not \
-             change it: continue without it, or try something else."
+            "{name} has returned {same}. Another call will not change it: continue without it, or try something \
+             else."
         );
         match content {
             Value::String(text) => format!("{text}\n\n{note}").into(),

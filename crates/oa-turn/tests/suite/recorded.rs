@@ -153,7 +153,7 @@ fn repeat_notes_keep_the_result() {
     };
     let text = noted(json!("Done."));
     let note = text.as_str().and_then(|text| text.strip_prefix("Done.\n\n")).expect("a note");
-    assert!(note.starts_with("f has returned the same result"), "{note}");
+    assert!(note.starts_with("f has returned a result for these arguments. "), "{note}");
     assert_eq!(noted(json!({ "sum": 3 })), json!({ "sum": 3, "note": note }));
     for other in [json!([3]), json!({ "note": "of the tool" })] {
         assert_eq!(noted(other.clone()), json!({ "result": other, "note": note }));
