@@ -191,7 +191,7 @@ fn only_what_the_schema_names_is_read() {
 #[derive(Deserialize, JsonSchema, Serialize)]
 struct Labels {
     #[serde(flatten)]
-    labels: BTreeMap<String, serde_json::Value>,
+    labels: BTreeMap<String, Value>,
 }
 
 #[derive(Deserialize, JsonSchema, Serialize)]
