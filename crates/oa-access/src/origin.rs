@@ -12,12 +12,13 @@ pub fn origin_as_sent(origin: &str) -> Option<String> {
         "https" => host.strip_suffix(":443").unwrap_or(host),
         _ => host,
     };
-    let is_letter = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
-    let is_name = |c: char| c.is_ascii_graphic() && !"/?#@*\\\"".contains(c);
-    // Only the port and an IPv6 address, which is in brackets, have colons.
-    let name = without_port(host);
-    let is_host = !host.ends_with(':') && (!name.contains(':') || name.ends_with(']'));
-    let is_valid = !scheme.is_empty() && scheme.chars().all(is_letter);
-    let is_valid = is_valid && is_host && !name.is_empty() && host.chars().all(is_name);
-    is_valid.then(|| format!("{scheme}://{host}"))
+    // RFC 3986, section 3.1.
+    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    let (name, port) = host.split_at(without_port(host).len());
+    // Only an IPv6 address has colons, in brackets.
+    let is_name = !name.is_empty()
+        && (!name.contains(':') || name.starts_with('[') && name.ends_with(']'))
+        && name.chars().all(|c| c.is_ascii_graphic() && !"/?#@*\\\"".contains(c));
+    (is_scheme && is_name && port != ":").then(|| format!("{scheme}://{host}"))
 }

@@ -411,7 +411,9 @@ impl Error {
 
     /// Returns the status with which the server rejected the request. An error inside a response with status 200 may
     /// have it as its code; without one, it counts as 400.
-    fn rejected_with(&self) -> Option<u16> {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn rejected_with(&self) -> Option<u16> {
         self.reported_status().or_else(|| (self.kind() == ErrorKind::Api).then_some(400))
     }
 

@@ -94,8 +94,7 @@ impl ProbeContext {
     /// True if the server seems to reject a part that the plain prompt does not have.
     pub(crate) fn is_refusal(&self, error: &Error) -> bool {
         error.kind() == ErrorKind::Api
-            // Errors inside an answer often have no status.
-            && matches!(error.reported_status(), None | Some(400 | 404 | 405 | 415 | 422 | 500 | 501))
+            && matches!(error.rejected_with(), Some(400 | 404 | 405 | 415 | 422 | 500 | 501))
             // If the plain prompt failed, too, the error is not about the rest of this request.
             && !matches!(self.plain, Some(Err(_)))
     }

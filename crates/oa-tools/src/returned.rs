@@ -26,7 +26,7 @@ impl<T, E> Returned<Result<T, E>> {
     /// not mistaken for a plain value.
     pub fn into_result(self) -> Result<Value, ToolError>
     where
-        T: Serialize + 'static,
+        T: Serialize,
         ToolError: From<E>,
     {
         to_value(self.0?)
@@ -41,7 +41,7 @@ pub trait PlainValue {
     /// Returns the value as JSON.
     fn into_result(self) -> Result<Value, ToolError>
     where
-        Self::Value: Serialize + 'static;
+        Self::Value: Serialize;
 }
 
 impl<T> PlainValue for Returned<T> {
@@ -49,7 +49,7 @@ impl<T> PlainValue for Returned<T> {
 
     fn into_result(self) -> Result<Value, ToolError>
     where
-        T: Serialize + 'static,
+        T: Serialize,
     {
         to_value(self.0)
     }

@@ -61,7 +61,7 @@ impl ToolBuilder {
         let handler = move |args, cx| match read(args) {
             Ok(args) => {
                 let result = handler(args, cx);
-                Box::pin(async move { to_value(result.await?) }) as _
+                Box::pin(async move { into_value(result.await?) }) as _
             }
             Err(error) => Box::pin(std::future::ready(Err(error))) as _,
         };
@@ -103,7 +103,7 @@ impl ToolBuilder {
         R: Serialize + 'static,
         F: Fn(T, ToolContext) -> Result<R, ToolError> + Send + Sync + 'static,
     {
-        let handler = BlockingHandler::new(move |args, cx| to_value(handler(read(args)?, cx)?));
+        let handler = BlockingHandler::new(move |args, cx| into_value(handler(read(args)?, cx)?));
         self.schema(schema_of::<T>()).finish(Handler::Blocking(handler), Some(reads::<T>))
     }
 }
@@ -117,14 +117,18 @@ impl ToolBuilder {
     not(feature = "macros"),
     expect(unreachable_pub, reason = "the expansion of `#[tool]` calls it")
 )]
-pub fn to_value<R: Serialize + 'static>(result: R) -> Result<Value, ToolError> {
-    let mut result = Some(result);
-    // Most results are JSON already, and serializing a `Value` copies all of it.
-    if let Some(value) = (&mut result as &mut dyn Any).downcast_mut::<Option<Value>>() {
-        return Ok(value.take().unwrap_or_default());
-    }
+pub fn to_value<R: Serialize>(result: R) -> Result<Value, ToolError> {
     serde_json::to_value(result)
         .map_err(|error| ToolError::from(error).context("the result cannot be written as JSON"))
+}
+
+/// Returns the result of a typed handler as JSON, without a copy if it is JSON already.
+fn into_value<R: Serialize + 'static>(result: R) -> Result<Value, ToolError> {
+    let mut result = Some(result);
+    match (&mut result as &mut dyn Any).downcast_mut::<Option<Value>>() {
+        Some(value) => Ok(value.take().unwrap_or_default()),
+        None => to_value(result),
+    }
 }
 
 fn read<T: DeserializeOwned>(args: Value) -> Result<T, ToolError> {

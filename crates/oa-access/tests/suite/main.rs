@@ -89,7 +89,7 @@ fn foreign_origins_may_only_read() {
     assert_eq!(open.check(&request("POST", &twice)), Ok(()));
 }
 
-/// A misspelled origin would allow nobody, and nobody would know.
+/// An origin that matches no request would block every page without an error.
 #[test]
 fn origins_that_no_browser_sends_are_refused() {
     for (origin, sent) in [
@@ -113,6 +113,7 @@ fn origins_that_no_browser_sends_are_refused() {
         "https://:8080",
         "https://app.example:",
         "https://app.example:port",
+        "1://app.example",
         "http://::1",
         "https://app.example/path",
         "https://app.example?x",

@@ -194,7 +194,7 @@ fn far_readers_get_merged_pieces() {
     assert_eq!(log.read(69), Next::Event(EventId { run: 1, number: 69 }, text("ab")));
 }
 
-/// However far behind the reader is.
+/// A reader that is far behind gets long texts in several events.
 #[test]
 fn merged_pieces_are_bounded() {
     let mut log = EventLog::new(1 << 30, 1_000);
@@ -207,7 +207,7 @@ fn merged_pieces_are_bounded() {
     assert_eq!(read_all(&log, 1), halves);
 }
 
-/// Whatever the text is of.
+/// Answers, thinking, arguments, and all of these from sub-agents.
 #[test]
 fn pieces_of_every_text_are_merged() {
     let texts: [fn(&str) -> AgentEvent; 4] = [

@@ -173,7 +173,7 @@ fn answers_begin_and_end_with_a_step() {
     }
 }
 
-/// Also their brackets and separators are counted.
+/// Brackets and separators count, too.
 #[test]
 fn many_sub_agents_are_stored_within_the_limit() {
     for length in 600..800 {

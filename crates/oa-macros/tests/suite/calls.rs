@@ -39,6 +39,27 @@ fn stocked(#[state] stock: &Stock) -> u32 {
     stock.0
 }
 
+struct Cities(Vec<&'static str>, String);
+
+/// Borrows what it returns.
+#[tool]
+async fn capital(#[state] cities: &Cities) -> &str {
+    &cities.1
+}
+
+/// May fail, and blocks.
+#[tool]
+fn city(#[state] cities: &Cities, number: usize) -> Result<&&'static str, ToolError> {
+    cities.0.get(number).ok_or_else(|| "there is no such city".into())
+}
+
+#[test]
+fn results_may_be_borrowed_from_state() {
+    let state = State::new().with(Cities(vec!["Oslo", "Bergen"], "Oslo".to_owned()));
+    assert_eq!(call(&capital::tool(), json!({}), state.clone()).unwrap(), json!("Oslo"));
+    assert_eq!(call(&city::tool(), json!({ "number": 1 }), state).unwrap(), json!("Bergen"));
+}
+
 #[test]
 fn state_and_context_are_not_in_the_schema() {
     let schema = left::tool().input_schema().clone();

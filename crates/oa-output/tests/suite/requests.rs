@@ -1,4 +1,4 @@
-//! The request: which way a mode asks for the output, what the request gets, and what cannot be asked for.
+//! Requests for structured output: a response format, a tool or the prompt, and options that are errors.
 
 use std::fmt::Write;
 
@@ -25,9 +25,9 @@ fn as_call() -> OutputOptions {
     options
 }
 
-/// A tool is the way beside native calls, because many servers cannot do both at once.
+/// Beside native calls the output is a tool, because many servers cannot do both at once.
 #[test]
-fn the_mode_and_the_tools_choose_the_way() {
+fn mode_and_tools_choose_format_or_tool() {
     let modes = [OutputMode::Auto, OutputMode::Format, OutputMode::Prompt, OutputMode::Tool];
     let others = [OtherTools::Absent, OtherTools::Constrained, OtherTools::Native];
     let mut told = String::new();
@@ -86,7 +86,7 @@ fn requests_get_a_format_or_a_tool() {
 }
 
 #[test]
-fn requests_that_cannot_be_are_errors() {
+fn contradicting_requests_are_errors() {
     let mut no_tries = OutputOptions::default();
     no_tries.tries = 0;
     let mut unnamed = OutputOptions::default();
@@ -112,7 +112,7 @@ fn requests_that_cannot_be_are_errors() {
         assert_eq!((error.kind, &request), (ErrorKind::Config, &unchanged));
         writeln!(told, "{error}").unwrap();
     }
-    // What the other way sets is free.
+    // A member that structured output does not set is free.
     for (options, body) in [(as_call(), "response_format"), (text(), "tools")] {
         let mut request = ChatParameters::new("any");
         request.extra_body.insert(body.into(), json!(1));
@@ -130,9 +130,9 @@ fn requests_that_cannot_be_are_errors() {
     "#);
 }
 
-/// Where the server does not enforce the schema, the prompt has it.
+/// If the server does not enforce the schema, the prompt contains it.
 #[test]
-fn weaker_ways_move_the_schema_to_the_prompt() {
+fn weaker_formats_put_schema_into_prompt() {
     let mut options = OutputOptions::default();
     assert_eq!(validator(object(), options.clone()).fallback(), None);
     options.first = Some(FormatRequest::Object);

@@ -201,7 +201,7 @@ fn short_keys_are_not_masked() {
     assert_eq!(secrets.mask(&format!("1234567 {basic}")), "****67 ****");
 }
 
-/// Eight bytes of a key tell it, and those of a scheme do not count.
+/// A part of a key is masked from eight bytes on; those of a scheme do not count.
 #[test]
 fn cut_secrets_are_masked_from_eight_bytes() {
     let mut secrets = secrets();

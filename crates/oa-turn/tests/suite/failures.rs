@@ -198,9 +198,7 @@ fn failed_retries_keep_the_broken_answer() {
 /// A turn that is over neither fails nor is cut: calls that wait for the caller still do.
 #[test]
 fn late_endings_change_nothing() {
-    let mut turn = Turn::new(Options::default());
-    turn.submit(Message::user("Go.")).unwrap();
-    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    let mut turn = begun(Options::default());
     answer(&mut turn, vec![call("1", "a")]);
     perform(&mut turn);
     let state = |turn: &Turn| serde_json::to_value(turn.snapshot()).expect("a snapshot is JSON");

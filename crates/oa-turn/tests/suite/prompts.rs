@@ -133,9 +133,7 @@ fn a_busy_turn_is_not_continued() {
         assert_eq!(turn.continue_turn().unwrap_err().kind(), ErrorKind::Busy);
     }
     // Nor while a result is reviewed.
-    let mut turn = Turn::new(Options::default());
-    turn.submit(Message::user("Go.")).unwrap();
-    assert_eq!(crate::perform(&mut turn), oa_turn::Action::Request { tools: true });
+    let mut turn = crate::rules::begun(Options::default());
     turn.answer(Answer::new(vec![call("1", "a")]));
     crate::perform(&mut turn);
     turn.add_result("1", json!("ok"), Outcome::Ok).unwrap();

@@ -1,11 +1,12 @@
 //! Answers and results as history records them, and answers that lost their calls.
 
-use oa_turn::{Action, Answer, CallState, Options, Turn, repair};
+use oa_turn::{Action, Answer, CallState, Options, repair};
 use oa_types::{
     ContentBlock, FinishReason, Message, MessageRole, Outcome, ThinkingBlock, ToolResultBlock,
 };
 use serde_json::{Value, json};
 
+use crate::rules::begun;
 use crate::{answer, call, malformed, perform, text};
 
 fn thinking(words: &str) -> ContentBlock {
@@ -17,13 +18,6 @@ fn named(id: &str, name: &str, content: &str) -> Message {
     let mut result = ToolResultBlock::new(id, json!(content));
     result.name = Some(name.into());
     Message::tool(result)
-}
-
-fn asked(options: Options) -> Turn {
-    let mut turn = Turn::new(options);
-    turn.submit(Message::user("Go.")).expect("it is a prompt");
-    assert_eq!(perform(&mut turn), Action::Request { tools: true });
-    turn
 }
 
 /// An answer may come from anywhere, so its pieces need not be those of a stream.
@@ -44,11 +38,11 @@ fn history_joins_pieces_and_drops_empty_ones() {
     ];
     for (blocks, recorded) in cases {
         for options in [Options::auto(), Options::default()] {
-            let mut turn = asked(options);
+            let mut turn = begun(options);
             answer(&mut turn, blocks.clone());
             assert_eq!(turn.history()[1], Message::assistant(recorded.clone()), "{blocks:?}");
         }
-        let mut turn = asked(Options::auto());
+        let mut turn = begun(Options::auto());
         let words = |block: &ContentBlock| !matches!(block, ContentBlock::ToolUse(_));
         let words: Vec<_> = recorded.into_iter().filter(words).collect();
         turn.interrupt(blocks);
@@ -71,14 +65,14 @@ fn lost_calls_follow_from_the_finish_reason() {
         ("length", false),
         ("content_filter", false),
     ] {
-        let mut turn = asked(Options::auto());
+        let mut turn = begun(Options::auto());
         let mut lost = Answer::new(vec![text("Let me see."), malformed("1", None)]);
         lost.finish_reason = FinishReason::from(reason);
         turn.answer(lost);
         let next = perform(&mut turn);
         assert_eq!(matches!(next, Action::Request { .. }), is_lost, "{reason}: {next:?}");
         // An answer without a call has lost none.
-        let mut turn = asked(Options::auto());
+        let mut turn = begun(Options::auto());
         let mut whole = Answer::new(vec![text("Done.")]);
         whole.finish_reason = FinishReason::from(reason);
         turn.answer(whole);
@@ -101,7 +95,7 @@ fn results_leave_user_messages() {
 /// A caller may change the conversation between a result and its review.
 #[test]
 fn results_in_a_new_history_are_reviewed() {
-    let mut turn = asked(Options::default());
+    let mut turn = begun(Options::default());
     answer(&mut turn, vec![call("1", "f"), call("2", "g")]);
     perform(&mut turn);
     turn.add_result("1", json!("raw"), Outcome::TimedOut).unwrap();
@@ -132,13 +126,13 @@ fn results_in_a_new_history_are_reviewed() {
     assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
 }
 
-/// The words of the tool stay, also if it has a note of its own.
+/// The tool's own words stay, even a note of its own.
 #[test]
 fn repeat_notes_keep_the_result() {
     let noted = |content: Value| {
         let mut options = Options::auto();
         options.repeat_guard = Some(1);
-        let mut turn = asked(options);
+        let mut turn = begun(options);
         answer(&mut turn, vec![call("1", "f")]);
         loop {
             match turn.next_action().expect("something is in progress") {
