@@ -20,5 +20,9 @@ pub fn origin_as_sent(origin: &str) -> Option<String> {
     let is_name = !name.is_empty()
         && (!name.contains(':') || name.starts_with('[') && name.ends_with(']'))
         && name.chars().all(|c| c.is_ascii_graphic() && !"/?#@*\\\"".contains(c));
-    (is_scheme && is_name && port != ":").then(|| format!("{scheme}://{host}"))
+    // Browsers write it without leading zeros (WHATWG URL, "serialize an integer").
+    let is_port = port
+        .strip_prefix(':')
+        .is_none_or(|port| port.parse().is_ok_and(|number: u16| number.to_string() == port));
+    (is_scheme && is_name && is_port).then(|| format!("{scheme}://{host}"))
 }

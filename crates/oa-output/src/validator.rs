@@ -344,11 +344,12 @@ impl OutputValidator {
 
     /// Returns the correction to send to the model.
     fn correction(&self, error: &str) -> String {
-        let error = error.trim_end_matches('.');
+        // Without a second full stop.
+        let error = if error.ends_with("...") { error } else { error.trim_end_matches('.') };
         let schema = self.format.schema();
         match self.tool() {
             Some(tool) => format!("No answer yet: {error}. Call {tool} with the answer."),
-            None if schema.to_string().len() > SCHEMA => {
+            None if schema.to_string().chars().count() > SCHEMA => {
                 format!("No answer yet: {error}. Answer with one JSON object and nothing else.")
             }
             None => format!("No answer yet: {error}. {}", FormatFallback::instructions_for(schema)),

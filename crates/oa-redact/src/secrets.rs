@@ -109,15 +109,22 @@ impl Secrets {
     }
 
     /// [Cleans](Self::clean) all texts in a JSON value, member names included, and masks numbers that contain a secret.
+    /// Members whose names become equal are numbered, so that none is lost.
     pub fn clean_json(&self, value: &mut Value) {
         match value {
             Value::Array(list) => list.iter_mut().for_each(|value| self.clean_json(value)),
             Value::Object(members) => {
-                let named = std::mem::take(members).into_iter();
-                members.extend(named.map(|(name, mut value)| {
+                let mut same = 1;
+                for (name, mut value) in std::mem::take(members) {
                     self.clean_json(&mut value);
-                    (self.clean(&name), value)
-                }));
+                    let cleaned = self.clean(&name);
+                    let mut name = cleaned.clone();
+                    while members.contains_key(&name) {
+                        same += 1;
+                        name = format!("{cleaned} ({same})");
+                    }
+                    members.insert(name, value);
+                }
             }
             Value::Number(number) if !self.spans(&number.to_string()).is_empty() => {
                 *value = Value::from(MASK);

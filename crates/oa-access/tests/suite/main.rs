@@ -97,6 +97,7 @@ fn origins_that_no_browser_sends_are_refused() {
         ("http://app.example:80", "http://app.example"),
         ("http://app.example:443", "http://app.example:443"),
         ("http://[::1]:3000", "http://[::1]:3000"),
+        ("http://app.example:65535", "http://app.example:65535"),
         ("chrome-extension://abcdef", "chrome-extension://abcdef"),
         ("app+x.1://localhost:80", "app+x.1://localhost:80"),
     ] {
@@ -113,6 +114,8 @@ fn origins_that_no_browser_sends_are_refused() {
         "https://:8080",
         "https://app.example:",
         "https://app.example:port",
+        "https://app.example:65536",
+        "https://app.example:08080",
         "1://app.example",
         "http://::1",
         "https://app.example/path",

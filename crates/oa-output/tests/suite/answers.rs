@@ -425,6 +425,7 @@ fn quoted_texts_are_bounded() {
     assert_eq!(message.text(), long);
     assert_eq!(quoted.chars().count(), 2003);
     assert!(quoted.ends_with("é...") && error.message.ends_with("é..."));
+    assert!(words.contains("é.... Call final_answer"), "{words}");
     assert_eq!(words.matches('é').count(), error.message.matches('é').count());
     assert_eq!(error.message.matches('é').count(), 500 - "no: {\"n\":\"".len());
 }
@@ -438,4 +439,11 @@ fn corrections_do_not_repeat_a_long_schema() {
     let mut message = AssistantMessage::new(vec![text("Three.")]);
     let words = validator.validate(&mut message).into_correction().unwrap();
     assert_snapshot!(words, @"No answer yet: there is no JSON object in the answer. Answer with one JSON object and nothing else.");
+
+    // The limit counts characters, not bytes.
+    let schema = json!({ "type": "object", "description": "é".repeat(3900) });
+    let format = ResponseFormat::new("long", schema);
+    let mut validator = OutputValidator::new(format, as_text(), Box::new(|_| Ok(())));
+    let words = validator.validate(&mut message).into_correction().unwrap();
+    assert_eq!(words.matches('é').count(), 3900);
 }

@@ -1,7 +1,7 @@
 //! Every form in which a text may contain a secret.
 
 use oa_redact::{Secrets, base64, is_harmless};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 const KEY: &str = "sk-0123/456789+abc\"d&e<f";
 
@@ -175,6 +175,33 @@ fn json_is_cleaned_with_names_and_numbers() {
         "others": [7, -1.5, true, null, "", "\n"],
     });
     assert_eq!(value, cleaned);
+}
+
+/// The count goes on within one object, so that many equal names take linear time.
+#[test]
+fn members_with_equal_masked_names_are_kept() {
+    let mut value = json!({
+        KEY: 1,
+        "****": 2,
+        "**** (2)": 3,
+        format!("\u{200b}{KEY}"): 4,
+        "a\u{200b}": 5,
+        "a": 6,
+        "b": 7,
+    });
+    secrets().clean_json(&mut value);
+    let mut values: Vec<_> =
+        value.as_object().expect("an object").values().filter_map(Value::as_u64).collect();
+    values.sort_unstable();
+    assert_eq!(values, [1, 2, 3, 4, 5, 6, 7], "{value}");
+    assert_eq!(value["b"], 7);
+    assert!(!value.to_string().contains(KEY), "{value}");
+
+    let mark = |is_set| if is_set { '\u{200b}' } else { '\u{200c}' };
+    let name = |n: u32| (0..15).map(|bit| mark(n & 1 << bit != 0)).chain(['a']).collect::<String>();
+    let mut many: Value = (0..20_000).map(|n| (name(n), n)).collect();
+    secrets().clean_json(&mut many);
+    assert_eq!(many.as_object().map(Map::len), Some(20_000));
 }
 
 /// Placeholders of local servers are words, which texts may contain.
