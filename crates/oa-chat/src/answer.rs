@@ -532,7 +532,13 @@ impl Arriving {
                             picked => return picked,
                         }
                     }
-                    delta => scan.pass(delta),
+                    delta => match scan.pass(delta) {
+                        Some(delta) => delta,
+                        None => {
+                            watch.note_content();
+                            continue;
+                        }
+                    },
                 },
             };
             watch.note_content();

@@ -1,7 +1,7 @@
 //! Finds calls in the text of an answer.
 
 use oa_aggregate::{Delta, MadeUpIds};
-use oa_fallback::{Scanned, Scanner};
+use oa_fallback::{MixedCalls, Scanned, Scanner};
 use oa_types::{ContentBlock, TextBlock, ThinkingBlock};
 
 /// Finds the calls in a text and collects the blocks of the answer.
@@ -10,8 +10,10 @@ pub(crate) struct Scan {
     ids: MadeUpIds,
     /// The blocks that were found, in order.
     blocks: Vec<ContentBlock>,
-    calls: usize,
-    native: Vec<NativeCall>,
+    /// The calls found, and the server's own.
+    calls: MixedCalls,
+    /// The number of the last call.
+    call: usize,
     /// The arguments of the last call, not reported yet.
     arguments: Option<String>,
     told: String,
@@ -30,8 +32,8 @@ impl Scan {
             scanner,
             ids: MadeUpIds::new(id_seed, Vec::new()),
             blocks: Vec::new(),
-            calls: 0,
-            native: Vec::new(),
+            calls: MixedCalls::new(),
+            call: 0,
             arguments: None,
             told: String::new(),
             id: String::new(),
@@ -46,38 +48,29 @@ impl Scan {
         self.scanner.push(text);
     }
 
-    /// Records a delta that is not scanned. Native calls are numbered together with those found in the text.
-    pub(crate) fn pass<'a>(&mut self, mut delta: Delta<'a>) -> Delta<'a> {
+    /// Records a delta that is not scanned; returns it unless it is about a call that is not reported. Native calls are
+    /// numbered together with those found in the text.
+    pub(crate) fn pass<'a>(&mut self, mut delta: Delta<'a>) -> Option<Delta<'a>> {
         match &mut delta {
             Delta::Thinking(thinking) => match self.blocks.last_mut() {
                 Some(ContentBlock::Thinking(last)) => last.thinking.push_str(thinking),
                 _ => self.blocks.push(ThinkingBlock::new(*thinking).into()),
             },
             Delta::Refusal(text) => add_text(&mut self.blocks, text),
-            Delta::CallStart { call, .. } => {
-                // After one call in the text, the server's own call 0 is reported as call 1.
-                let (number, place) = (self.calls, self.blocks.len());
-                self.native.push(NativeCall { call: *call, number, place });
-                *call = number;
-                self.calls += 1;
+            Delta::CallStart { call, name, .. } => {
+                *call = self.calls.add_sent(*call, name, self.blocks.len())?;
             }
-            Delta::CallArguments { call, .. } => {
-                *call = self.native(*call).map_or(*call, |native| native.number);
-            }
+            Delta::CallArguments { call, .. } => *call = self.calls.number_of(*call)?,
             _ => {}
         }
-        delta
-    }
-
-    fn native(&self, call: usize) -> Option<&NativeCall> {
-        self.native.iter().find(|native| native.call == call)
+        Some(delta)
     }
 
     /// Returns the next delta.
     pub(crate) fn next_delta(&mut self) -> Option<Delta<'_>> {
         if let Some(arguments) = self.arguments.take() {
             self.told = arguments;
-            return Some(Delta::CallArguments { call: self.calls - 1, fragment: &self.told });
+            return Some(Delta::CallArguments { call: self.call, fragment: &self.told });
         }
         loop {
             let block = match self.scanner.next_item()? {
@@ -92,6 +85,11 @@ impl Scan {
                 }
                 Scanned::Call(call) => {
                     let call = call.into_tool_use(self.ids.next_id());
+                    let Some(number) = self.calls.add_found(&call.name, self.blocks.len()) else {
+                        self.blocks.push(call.into());
+                        continue;
+                    };
+                    self.call = number;
                     self.id.clone_from(&call.id);
                     self.arguments = Some(call.input.to_string());
                     self.told.clone_from(&call.name);
@@ -99,6 +97,7 @@ impl Scan {
                 }
                 Scanned::Malformed(call) => {
                     let error = call.into_tool_use_error(self.ids.next_id());
+                    self.call = self.calls.add_malformed();
                     self.id = error.id.clone().unwrap_or_default();
                     self.arguments = Some(error.raw_data.clone()).filter(|raw| !raw.is_empty());
                     self.told = error.name.clone().unwrap_or_default();
@@ -112,12 +111,11 @@ impl Scan {
                 self.before.get_or_insert(self.blocks.len());
             }
             self.blocks.push(block);
-            self.calls += 1;
             if !is_named {
                 self.arguments = None;
                 continue;
             }
-            return Some(Delta::CallStart { call: self.calls - 1, id: &self.id, name: &self.told });
+            return Some(Delta::CallStart { call: self.call, id: &self.id, name: &self.told });
         }
     }
 
@@ -143,6 +141,8 @@ impl Scan {
     /// Returns the blocks that were reported.
     pub(crate) fn into_told(mut self) -> Vec<ContentBlock> {
         self.blocks.truncate(self.before.unwrap_or(usize::MAX));
+        let mut places = 0..;
+        self.blocks.retain(|_| places.next().is_some_and(|place| self.calls.shows(place)));
         self.blocks
     }
 
@@ -152,32 +152,9 @@ impl Scan {
     }
 
     /// Returns the blocks found, with each native call at the position where it began.
-    pub(crate) fn with_native(
-        mut self,
-        calls: impl Iterator<Item = ContentBlock>,
-    ) -> Vec<ContentBlock> {
-        let place = |(call, block)| match self.native(call) {
-            Some(native) => (native.place, native.number, block),
-            None => (usize::MAX, call, block),
-        };
-        let mut calls: Vec<(usize, usize, ContentBlock)> = calls.enumerate().map(place).collect();
-        calls.sort_by_key(|(place, number, _)| (*place, *number));
-        // From the last to the first, so that indexes stay valid.
-        for (place, _, block) in calls.into_iter().rev() {
-            self.blocks.insert(place.min(self.blocks.len()), block);
-        }
-        self.blocks
+    pub(crate) fn with_native(self, calls: Vec<ContentBlock>) -> Vec<ContentBlock> {
+        self.calls.merge(self.blocks, calls)
     }
-}
-
-/// A native call that has begun.
-struct NativeCall {
-    /// Its number among the native calls.
-    call: usize,
-    /// Its number among all calls.
-    number: usize,
-    /// The number of blocks before it.
-    place: usize,
 }
 
 fn add_text(blocks: &mut Vec<ContentBlock>, text: &str) {

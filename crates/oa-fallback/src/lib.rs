@@ -73,6 +73,7 @@ mod tagged;
 mod call;
 mod grammar;
 mod head;
+mod mixed_calls;
 mod scanner;
 
 mod arguments;
@@ -100,6 +101,7 @@ pub use crate::grammar::{
 pub use crate::head::{CallHead, NoMatch};
 pub use crate::inline::inline_results;
 pub use crate::markers::Markers;
+pub use crate::mixed_calls::MixedCalls;
 pub use crate::plain::plain_message;
 pub use crate::react::React;
 pub use crate::refusal::says_no_tools;

@@ -158,7 +158,7 @@ fn scanned(mut answer: AggregatedAnswer, scan: Scan) -> AggregatedAnswer {
         matches!(block, ContentBlock::ToolUse(_) | ContentBlock::ToolUseError(_))
     };
     let native = std::mem::take(&mut answer.blocks).into_iter().filter(is_call);
-    answer.blocks = scan.with_native(native);
+    answer.blocks = scan.with_native(native.collect());
     let has_calls = answer.blocks.iter().any(|block| matches!(block, ContentBlock::ToolUse(_)));
     if has_calls && matches!(answer.finish_reason, FinishReason::Stop | FinishReason::Unspecified) {
         answer.finish_reason = FinishReason::ToolCalls;

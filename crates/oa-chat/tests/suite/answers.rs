@@ -148,29 +148,6 @@ fn nothing_follows_a_chunk_that_fails() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn calls_in_text_and_native_calls_differ_in_id() {
-    let text = r#"<tool_call>{"name":"add","arguments":{"a":1}}</tool_call>"#;
-    let call = json!({ "index": 0, "function": { "name": "add", "arguments": "{\"a\":2}" } });
-    let native = json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [call] } }] });
-    let reply = Reply::sse(word(text) + &format!("data: {native}\n\n") + &stop());
-    let request = request().with_options(|options| {
-        options.recognize_calls = true;
-        options.parameters.tools = vec![oa_types::ToolSpec::new("add", "Adds", json!({}))];
-    });
-    let message = ask(reply, request).await.unwrap().message().await.unwrap();
-    let ids: Vec<&str> = message
-        .content
-        .iter()
-        .filter_map(|block| match block {
-            ContentBlock::ToolUse(call) => Some(&*call.id),
-            _ => None,
-        })
-        .collect();
-    let [one, two] = ids[..] else { panic!("{message:?}") };
-    assert_ne!(one, two);
-}
-
 type Log = Arc<Mutex<Vec<String>>>;
 
 /// An answer inside of a layer that replaces it, with one layer inside of that and one outside.

@@ -9,3 +9,4 @@ mod refusals;
 mod requests;
 mod retries;
 mod servers;
+mod text_calls;

@@ -11,7 +11,9 @@ mod constrained;
 mod instructions;
 mod laws;
 mod messages;
+mod mixed_calls;
 mod refusals;
+
 mod rules;
 mod transcripts;
 
