@@ -178,9 +178,7 @@ fn add(merged: &mut Vec<ContentBlock>, block: ContentBlock) {
 /// Returns the error of a call without a name, if the model finished with calls, or with one that the server could not
 /// read (QUIRKS row 128).
 pub(crate) fn lost_call(blocks: &[ContentBlock], reason: &FinishReason) -> Option<String> {
-    let reason = reason.as_str();
-    let is_malformed = reason.contains("MALFORMED_FUNCTION_CALL");
-    if !is_malformed && !matches!(reason, "tool_calls" | "function_call") {
+    if !reason.is_malformed_call() && !reason.is_tool_calls() {
         return None;
     }
     blocks.iter().find_map(|block| match block {

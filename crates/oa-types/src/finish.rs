@@ -140,6 +140,25 @@ impl FinishReason {
         }
     }
 
+    /// Returns true if the answer has tool calls, in any server's spelling (QUIRKS row 50).
+    #[must_use]
+    pub fn is_tool_calls(&self) -> bool {
+        match self {
+            Self::ToolCalls => true,
+            Self::Other(word) => is_one_of(word, &["function_call", "tool_use"]),
+            _ => false,
+        }
+    }
+
+    /// Returns true if the server could not read a call that the model wrote (QUIRKS row 128).
+    #[must_use]
+    pub fn is_malformed_call(&self) -> bool {
+        match self {
+            Self::Other(word) => word.to_ascii_lowercase().contains("malformed_function_call"),
+            _ => false,
+        }
+    }
+
     /// Returns true if a token limit cut the answer off, in any server's spelling.
     #[must_use]
     pub fn is_length(&self) -> bool {

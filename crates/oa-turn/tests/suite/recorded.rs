@@ -60,7 +60,9 @@ fn lost_calls_follow_from_the_finish_reason() {
     for (reason, is_lost) in [
         ("tool_calls", true),
         ("function_call", true),
+        ("TOOL_USE", true),
         ("function_call_filter: MALFORMED_FUNCTION_CALL", true),
+        ("malformed_function_call", true),
         ("stop", false),
         ("length", false),
         ("content_filter", false),

@@ -80,6 +80,18 @@ fn is_complete_knows_server_spellings() {
     for word in ["", "stop", "length", "refusal", "content_filtering", "tool_calls"] {
         assert!(!FinishReason::from_server(word).is_filtered(), "{word}");
     }
+    for word in ["tool_calls", "TOOL_CALLS", "function_call", "tool_use", "Tool_Use"] {
+        let reason = FinishReason::from_server(word);
+        assert!(reason.is_tool_calls() && !reason.is_malformed_call(), "{word}");
+    }
+    for word in ["malformed_function_call", "function_call_filter: MALFORMED_FUNCTION_CALL"] {
+        let reason = FinishReason::from_server(word);
+        assert!(reason.is_malformed_call() && !reason.is_tool_calls(), "{word}");
+    }
+    for word in ["", "stop", "tool_calling", "malformed"] {
+        let reason = FinishReason::from_server(word);
+        assert!(!reason.is_tool_calls() && !reason.is_malformed_call(), "{word}");
+    }
     for reason in [FinishReason::Interrupted, FinishReason::MaxRunTime, FinishReason::Stopped] {
         assert!(!reason.is_complete(), "{reason}");
     }
