@@ -283,6 +283,13 @@ fn without_tags(text: &str) -> String {
     let mut words = String::new();
     let mut at = 0;
     while let Some(tag) = text[at..].find('<') {
+        // As in HTML: `must be <= 4096` has no tag, and neither has `<|im_start|>`.
+        let is_in_tag = |next: &u8| next.is_ascii_alphabetic() || b"/!?".contains(next);
+        if !text.as_bytes().get(at + tag + 1).is_none_or(is_in_tag) {
+            words.push_str(&text[at..=at + tag]);
+            at += tag + 1;
+            continue;
+        }
         words.push_str(&text[at..at + tag]);
         words.push(' ');
         at += tag;

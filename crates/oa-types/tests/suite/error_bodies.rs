@@ -56,6 +56,22 @@ fn messages_beside_an_error_member_are_shown() {
 }
 
 #[test]
+fn only_tags_are_removed_from_plain_text() {
+    for (body, message) in [
+        ("<html><h1>502 Bad Gateway</h1><p>nginx", "502 Bad Gateway nginx"),
+        ("<!DOCTYPE html><?x?>a<script>b</script>c<style>d", "a c"),
+        ("top_p must be < 1, not 2", "top_p must be < 1, not 2"),
+        ("1 <2> 3 <p", "1 <2> 3"),
+        ("unknown token <|im_start|> in the prompt", "unknown token <|im_start|> in the prompt"),
+    ] {
+        assert_eq!(ServerError::from_body(body.as_bytes()).message, message);
+    }
+    let body = "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4000 `inputs` tokens and 200 `max_new_tokens`";
+    let error = ServerError::from_body(body.as_bytes());
+    assert_eq!((error.is_context_overflow(), error.context_sizes()), (true, Some((4000, 4096))));
+}
+
+#[test]
 fn a_size_of_zero_is_no_size() {
     let body = br#"{"error":{"type":"exceed_context_size_error","n_prompt_tokens":9,"n_ctx":0}}"#;
     let error = ServerError::from_body(body);
