@@ -138,10 +138,12 @@ impl Call {
         self.extra.remove("type");
         let Function { name, arguments } = self.function;
         let input = match arguments {
-            Value::String(text) if text.is_empty() => Ok(Value::Object(Map::new())),
+            Value::String(text) if text.trim().is_empty() => Ok(Value::Object(Map::new())),
             // A call that cannot be read becomes an error block, so that the rest of the conversation loads.
             Value::String(text) => match text.parse::<Value>() {
                 Ok(input @ Value::Object(_)) => Ok(input),
+                // As servers write it for a call without arguments (QUIRKS row 18).
+                Ok(Value::Null) => Ok(Value::Object(Map::new())),
                 Ok(_) => Err(("the arguments are not a JSON object".to_owned(), text)),
                 Err(error) => Err((format!("the arguments are not valid JSON: {error}"), text)),
             },

@@ -94,6 +94,12 @@ fn chat_api_calls_and_results_are_read() {
     assert_eq!(message.content[1], ToolUseBlock::new("c2", "add", json!({})).into());
     let ContentBlock::ToolUseError(error) = &message.content[2] else { panic!("{message:?}") };
     assert_eq!((error.raw_data.as_str(), error.id.as_deref()), (r#"{"a""#, Some("c3")));
+    // As servers write a call without arguments (QUIRKS rows 16 to 18).
+    for arguments in [json!(" "), json!("null"), json!(null)] {
+        let call = json!({"id": "c", "function": {"name": "now", "arguments": arguments}});
+        let message = json!({"role": "assistant", "tool_calls": [call]}).to_string();
+        assert_eq!(read(&message).content, [ToolUseBlock::new("c", "now", json!({})).into()]);
+    }
 
     let result = read(r#"{"role":"tool","tool_call_id":"c1","name":"add","content":"3"}"#);
     let mut expected = ToolResultBlock::new("c1", json!("3"));
