@@ -288,8 +288,12 @@ impl Scanner {
     /// Emits text up to a possible call. Returns the number of bytes processed.
     fn text(&mut self, rest: &str, to_come: Rest) -> usize {
         if self.at_start {
-            let begin = rest.trim_ascii_start();
-            let blank = rest.len() - begin.len();
+            let blank = rest.bytes().take(SPACE).take_while(u8::is_ascii_whitespace).count();
+            if blank == SPACE {
+                // Text in any case, see below. Without this, all of long white space would be read for each piece of it.
+                return self.emit_text(&rest[..SPACE]);
+            }
+            let begin = &rest[blank..];
             if let Some(tags) = ThinkingTags::at_start_of(begin) {
                 let length = blank + tags.open.len();
                 self.emit(&rest[..length]);
@@ -298,10 +302,7 @@ impl Scanner {
             }
             let is_begin = !begin.is_empty() && ThinkingTags::may_start_with(begin);
             if to_come == Rest::Some && is_begin {
-                if blank < SPACE {
-                    return self.hold(rest);
-                }
-                return self.emit_text(&rest[..SPACE]); // text in any case, see below
+                return self.hold(rest);
             }
         }
         // In this order: text in which no call can begin; white space before a call; then the grammar.
