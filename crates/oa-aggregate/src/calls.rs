@@ -27,7 +27,7 @@ impl Calls {
         }
         match fragment.index {
             Some(index) => self.find_by_index(index, fragment, arguments),
-            None => self.find_without_index(fragment),
+            None => self.find_without_index(fragment, arguments),
         }
     }
 
@@ -56,17 +56,20 @@ impl Calls {
         id.and_then(|id| self.position_of_id(id)).or_else(|| (!is_named).then_some(latest))
     }
 
-    fn find_without_index(&mut self, fragment: &Fragment<'_>) -> Option<usize> {
-        if let Some(id) = fragment.id.as_deref() {
-            return self.position_of_id(id);
+    fn find_without_index(&mut self, fragment: &Fragment<'_>, text: &str) -> Option<usize> {
+        let id = fragment.id.as_deref();
+        if let Some(known) = id.and_then(|id| self.position_of_id(id)) {
+            return Some(known);
         }
         let last = self.list.iter().rposition(|call| !call.legacy)?;
         let call = &mut self.list[last];
         // Without index and id, a fragment continues the last call (QUIRKS row 3), unless it names another
-        // tool, or the same one again after complete arguments.
+        // tool, or the same one again after complete arguments. A new id means nothing without a name (row 10),
+        // unless the arguments go on after their end.
         let begins = match (&fragment.name, &call.name) {
+            (Some(_), _) if id.is_some() => true,
             (Some(new), Some(old)) => bare_name(new) != old || call.arguments.is_whole(),
-            _ => false,
+            _ => id.is_some() && !text.trim().is_empty() && call.arguments.is_whole(),
         };
         (!begins).then_some(last)
     }

@@ -149,7 +149,8 @@ impl Pattern {
         let Range { start, end } = delta.clone().unwrap_or_default();
         // The offset by which everything after the slots so far moves.
         let mut by = 0;
-        let open = self.open | self.varied;
+        let mut open = self.open;
+        open.insert(self.varied);
         for (number, slot) in self.slots.iter_mut().enumerate() {
             let old = *slot;
             let length = if open.contains(number) { lengths[number] } else { old.length() };

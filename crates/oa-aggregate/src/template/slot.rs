@@ -1,7 +1,5 @@
 //! The places where payloads of one template may differ.
 
-use std::ops::BitOr;
-
 use oa_types::Usage;
 
 /// The range of a scalar that may be different in the next payload, without the quotes of a string.
@@ -131,14 +129,5 @@ impl SlotSet {
     #[inline]
     pub(crate) fn from(self, number: usize) -> Self {
         Self(self.0 & (u64::MAX << number))
-    }
-}
-
-impl BitOr for SlotSet {
-    type Output = Self;
-
-    #[inline]
-    fn bitor(self, other: Self) -> Self {
-        Self(self.0 | other.0)
     }
 }

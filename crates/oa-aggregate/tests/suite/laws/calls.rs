@@ -83,7 +83,7 @@ fn is_json(text: &str) -> bool {
     serde_json::from_str::<Value>(text).is_ok()
 }
 
-/// `call_for` of the oracle.
+/// `call_for` of the oracle, but that without an index, a new id means nothing unless there is a name.
 fn call_for(calls: &[Call], sent: &Sent) -> Option<usize> {
     let same_id =
         sent.id().and_then(|id| calls.iter().position(|call| call.id.as_deref() == Some(id)));
@@ -108,11 +108,15 @@ fn call_for(calls: &[Call], sent: &Sent) -> Option<usize> {
         }
         return same_id.or_else(|| sent.name().is_none().then_some(slot));
     }
-    if sent.id().is_some() {
+    if same_id.is_some() || (sent.id().is_some() && sent.name().is_some()) {
         return same_id;
     }
     let last = calls.len().checked_sub(1)?;
     let call = &calls[last];
+    // A new id means nothing without a name, unless the arguments before are complete.
+    if sent.id().is_some() && !sent.arguments().trim().is_empty() && call.is_whole() {
+        return None;
+    }
     if let (Some(name), Some(old)) = (sent.name(), &call.name)
         && (name != old || call.is_whole())
     {

@@ -69,6 +69,30 @@ fn changing_id_without_name_is_one_call() {
     "#);
 }
 
+/// If the index is missing as well, the fragments must not become calls of their own: the first call would run without
+/// its arguments.
+#[test]
+fn changing_id_without_name_needs_no_index() {
+    for first in [r#""id":"a","#, ""] {
+        let outcome = plain(&[
+            fragment(&format!(r#"{first}"function":{{"name":"f","arguments":""}}"#)),
+            fragment(r#""id":"b","function":{"arguments":"{\"x\""}"#),
+            fragment(r#""id":"c","function":{"arguments":":1}"}"#),
+            fragment(r#""id":"d","function":{"arguments":""}"#),
+            // A name begins a call, and so does what follows complete arguments.
+            fragment(r#""id":"e","function":{"name":"f","arguments":"{}"}"#),
+            fragment(r#""id":"g","function":{"arguments":"{}"}"#),
+            finish("tool_calls"),
+        ]);
+        let id = if first.is_empty() { "b" } else { "a" };
+        let expected = format!(
+            "call {id} f {{\"x\":1}}\ncall e f {{}}\nerror g  \"{{}}\": the call has no tool name"
+        );
+        assert_eq!(outcome.blocks(), expected);
+        outcome.check_starts();
+    }
+}
+
 #[test]
 fn duplicate_ids_are_replaced() {
     let call = |index: usize, name: &str, arguments: &str| {
