@@ -26,6 +26,9 @@ use crate::speech::Speech;
 use crate::stream_status::StreamStatus;
 use crate::template::{Content, Matched};
 
+/// The finish reason of Gemini for a call that it could not read, in lower case (QUIRKS row 128).
+const MALFORMED: &str = "malformed_function_call";
+
 #[derive(Debug)]
 pub(crate) struct State {
     options: Options,
@@ -233,12 +236,10 @@ impl State {
         if old != FinishReason::Unspecified {
             self.budget.release(copies * old.as_str().len());
         }
-        match reason {
-            "abort" | "error" | "insufficient_system_resource" | "network_error" => {
-                self.give_up(reason)
-            }
-            _ => Ok(()),
-        }
+        // Gateways pass on the words of other APIs in their own case (QUIRKS row 50).
+        let failures = ["abort", "error", "insufficient_system_resource", "network_error"];
+        let is_failure = failures.iter().any(|word| word.eq_ignore_ascii_case(reason));
+        if is_failure { self.give_up(reason) } else { Ok(()) }
     }
 
     #[cold]
@@ -551,13 +552,14 @@ impl State {
         let is_call = |block: &ContentBlock| {
             matches!(block, ContentBlock::ToolUse(_) | ContentBlock::ToolUseError(_))
         };
-        let (why, raw) = match (self.finish_reason.as_str(), &self.unreadable) {
+        let reason = self.finish_reason.as_str().to_ascii_lowercase();
+        let (why, raw) = match (&*reason, &self.unreadable) {
             _ if blocks.iter().any(is_call) => return None,
             ("tool_calls" | "function_call", Some(unreadable)) => {
                 let position = unreadable.position();
                 (format!("its chunk is not JSON at byte {position}"), unreadable.excerpt())
             }
-            (reason, _) if reason.contains("MALFORMED_FUNCTION_CALL") => {
+            (reason, _) if reason.contains(MALFORMED) => {
                 ("the server could not read what the model wrote".to_owned(), "")
             }
             _ => return None,
@@ -574,6 +576,10 @@ impl State {
             Some("the answer passed a limit before the call's arguments")
         } else if self.finish_reason.is_length() {
             Some("the call was cut off by the token limit before its arguments")
+        } else if self.finish_reason.is_filtered() {
+            Some("a content filter stopped the answer before the call's arguments")
+        } else if self.finish_reason.as_str().to_ascii_lowercase().contains(MALFORMED) {
+            Some("the server could not read the call's arguments")
         } else if is_open && !last.is_in_message {
             Some("the stream broke off before the call's arguments")
         } else {

@@ -43,3 +43,16 @@ fn call_in_unreadable_chunk_is_an_error() {
     assert_eq!(errors(&[broken(), call(), finish("tool_calls")]), 0);
     assert_eq!(errors(&[finish("tool_calls")]), 0);
 }
+
+#[test]
+fn reasons_are_read_in_any_case() {
+    for reason in ["error", "ERROR", "Network_Error", "ABORT", "insufficient_system_resource"] {
+        let problems = run(Options::default(), [text("Hi"), finish(reason)]).answer.problems;
+        let [Problem::Server(error)] = &problems[..] else { panic!("{reason}: {problems:?}") };
+        assert!(error.message.contains(reason), "{error}");
+    }
+    for reason in ["MALFORMED_FUNCTION_CALL", "malformed_function_call"] {
+        let blocks = run(Options::default(), [finish(reason)]).answer.blocks;
+        assert!(matches!(&blocks[..], [ContentBlock::ToolUseError(_)]), "{reason}: {blocks:?}");
+    }
+}

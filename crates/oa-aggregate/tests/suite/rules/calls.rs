@@ -349,6 +349,29 @@ fn empty_last_call_is_an_error_after_length() {
     }
 }
 
+/// The model may have meant to write arguments.
+#[test]
+fn empty_last_call_is_an_error_if_it_was_stopped() {
+    let filtered = "a content filter stopped the answer before the call's arguments";
+    let unread = "the server could not read the call's arguments";
+    for (reason, error) in [
+        ("content_filter", filtered),
+        ("SAFETY", filtered),
+        ("content_filter: RECITATION", filtered),
+        ("function_call_filter: MALFORMED_FUNCTION_CALL", unread),
+        ("malformed_function_call", unread),
+    ] {
+        let call = |arguments: &str| {
+            fragment(&format!(
+                r#""index":0,"id":"a","function":{{"name":"f","arguments":"{arguments}"}}"#
+            ))
+        };
+        let outcome = plain(&[call(""), finish(reason)]);
+        assert_eq!(outcome.blocks(), format!("error a f \"\": {error}"));
+        assert_eq!(plain(&[call("{}"), finish(reason)]).blocks(), "call a f {}");
+    }
+}
+
 /// The fixtures' oracle says `{}` here; nothing tells that the call was complete.
 #[test]
 fn empty_last_call_is_an_error_after_a_break() {
