@@ -405,7 +405,8 @@ impl Arriving {
             return false;
         }
         let aggregator = self.pipeline.aggregator();
-        let is_whole = aggregator.is_complete() && !aggregator.finish_reason().is_length();
+        let reason = aggregator.finish_reason();
+        let is_whole = aggregator.is_complete() && !reason.is_length() && !reason.is_filtered();
         scan.finish(self.failure.is_some() || !is_whole);
         true
     }

@@ -161,3 +161,20 @@ async fn call_in_a_recording_is_one() {
         r#""The sluice first.", open_sluice{"gate":"north","turns":3} in text"#
     );
 }
+
+/// Without its closing token, only the end of the answer ends such a call.
+#[tokio::test(start_paused = true)]
+async fn calls_in_text_that_were_cut_do_not_run() {
+    for (reason, is_whole) in
+        [("stop", true), ("length", false), ("content_filter", false), ("SAFETY", false)]
+    {
+        let end = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }] });
+        let body = text("<start_function_call>call:add{a:1}") + &format!("data: {end}\n\n");
+        let (_, blocks) = ask(Reply::sse(body)).await;
+        assert_eq!(
+            matches!(blocks[..], [ContentBlock::ToolUse(_)]),
+            is_whole,
+            "{reason}: {blocks:?}"
+        );
+    }
+}
