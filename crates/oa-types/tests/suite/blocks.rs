@@ -1,7 +1,8 @@
 //! Each accessor of a block returns its own kind and no other.
 
 use oa_types::{
-    ContentBlock, ImageBlock, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, ToolUseError,
+    AssistantMessage, ContentBlock, ImageBlock, Message, TextBlock, ThinkingBlock, ToolResultBlock,
+    ToolUseBlock, ToolUseError,
 };
 use serde_json::json;
 
@@ -37,4 +38,21 @@ fn results_are_text_as_the_model_sees_them() {
     ] {
         assert_eq!(ToolResultBlock::new("call_1", content).text(), text);
     }
+}
+
+#[test]
+fn answers_have_the_text_and_calls_of_their_blocks() {
+    let call = ToolUseBlock::new("call_1", "add", json!({}));
+    let mut answer = AssistantMessage::new(vec![
+        ThinkingBlock::new("Hm.").into(),
+        TextBlock::new("One ").into(),
+        ToolUseError::new("no JSON", "{").into(),
+        call.clone().into(),
+        TextBlock::new("two.").into(),
+    ]);
+    answer.extra.insert("signature".to_owned(), json!("s"));
+    assert_eq!(answer.text(), "One two.");
+    assert_eq!(answer.tool_uses().collect::<Vec<_>>(), [&call]);
+    let message = Message::from(answer.clone());
+    assert_eq!((message.content, message.extra), (answer.content, answer.extra));
 }
