@@ -1,8 +1,8 @@
 //! Each accessor of a block returns its own kind and no other.
 
 use oa_types::{
-    AssistantMessage, ContentBlock, ImageBlock, Message, TextBlock, ThinkingBlock, ToolResultBlock,
-    ToolUseBlock, ToolUseError,
+    AssistantMessage, ContentBlock, ImageBlock, Message, Outcome, TextBlock, ThinkingBlock,
+    ToolResultBlock, ToolUseBlock, ToolUseError,
 };
 use serde_json::json;
 
@@ -55,4 +55,25 @@ fn answers_have_the_text_and_calls_of_their_blocks() {
     assert_eq!(answer.tool_uses().collect::<Vec<_>>(), [&call]);
     let message = Message::from(answer.clone());
     assert_eq!((message.content, message.extra), (answer.content, answer.extra));
+}
+
+#[test]
+fn only_one_outcome_is_a_success() {
+    for outcome in [
+        Outcome::Blocked,
+        Outcome::Cancelled,
+        Outcome::Failed,
+        Outcome::InvalidInput,
+        Outcome::Malformed,
+        Outcome::NotRun,
+        Outcome::Ok,
+        Outcome::Panicked,
+        Outcome::TimedOut,
+        Outcome::Unknown,
+        Outcome::UnknownTool,
+    ] {
+        assert_eq!(json!(outcome), outcome.as_str());
+        assert_eq!(outcome.is_ok(), outcome == Outcome::Ok, "{outcome}");
+        assert_ne!(outcome.is_ok(), outcome.is_error(), "{outcome}");
+    }
 }

@@ -1,5 +1,5 @@
-//! Blocks, the stored format of messages, their wire format, the inputs that constructors reject, values that are
-//! nested too deeply, and delays of retries.
+//! Blocks, outcomes, the stored format of messages, their wire format, progress, the inputs that constructors reject, values
+//! that are nested too deeply, and delays of retries.
 
 mod backoff;
 mod blocks;
@@ -13,6 +13,7 @@ mod images;
 mod json_size;
 mod nesting;
 mod overflow;
+mod prompt_progress;
 mod result_images;
 mod settings;
 mod stored;
