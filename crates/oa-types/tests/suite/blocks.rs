@@ -41,7 +41,7 @@ fn results_are_text_as_the_model_sees_them() {
 }
 
 #[test]
-fn answers_have_the_text_and_calls_of_their_blocks() {
+fn answers_return_their_text_and_calls() {
     let call = ToolUseBlock::new("call_1", "add", json!({}));
     let mut answer = AssistantMessage::new(vec![
         ThinkingBlock::new("Hm.").into(),
