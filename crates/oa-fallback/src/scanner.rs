@@ -290,7 +290,7 @@ impl Scanner {
         if self.at_start {
             let blank = rest.bytes().take(SPACE).take_while(u8::is_ascii_whitespace).count();
             if blank == SPACE {
-                // Text in any case, see below. Without this, all of long white space would be read for each piece of it.
+                // Text in any case, see below. Longer white space would be read again for each of its pieces.
                 return self.emit_text(&rest[..SPACE]);
             }
             let begin = &rest[blank..];
