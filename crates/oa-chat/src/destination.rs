@@ -47,7 +47,8 @@ impl Destination {
             part.strip_prefix('v')
                 .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
         };
-        let has_version = base_url.split('/').any(is_version);
+        // The path alone: `http://v100:8000` is a host with such a graphics card.
+        let has_version = base_url.split('/').skip(3).any(is_version);
         let shown = self.shown();
         (!has_version).then(|| format!("base_url is {shown}; most servers need /v1 at the end"))
     }

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use oa_chat::{
-    DEFAULT_BASE_URL, Endpoint, ErrorKind, Provider, RetryConfig, ServerProfile, model_names,
-    retry_with_backoff,
+    ChatRequest, DEFAULT_BASE_URL, Endpoint, ErrorKind, Provider, RetryConfig, ServerProfile,
+    model_names, retry_with_backoff,
 };
 use oa_testkit::{Framing, MemoryServer, Reply, Script, SocketServer};
-use oa_types::BaseUrl;
+use oa_types::{BaseUrl, Message};
 use serde_json::json;
+use tower::ServiceExt as _;
 
 #[test]
 fn addresses_of_providers_are_valid() {
@@ -79,6 +80,25 @@ async fn lists_of_models_are_bounded() {
     let error = list(1_500).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Stream);
     assert!(error.to_string().ends_with("longer than 4 MiB"), "{error}");
+}
+
+/// Only the path can have one: `v100` is a graphics card.
+#[tokio::test]
+async fn hosts_are_no_versions() {
+    for (base_url, lacks_version) in [
+        ("http://gpu:8000", true),
+        ("http://v100:8000", true),
+        ("http://v100:8000/api", true),
+        ("http://v100:8000/v1", false),
+        ("http://gpu/v1beta/openai", false),
+    ] {
+        let server = MemoryServer::new(Script::new().otherwise(Reply::error(404, "no")));
+        let endpoint = Endpoint::builder().base_url(base_url).transport(server).build().unwrap();
+        let request = ChatRequest::new("any", vec![Message::user("Go.")]);
+        let error = endpoint.oneshot(request).await.unwrap_err().to_string();
+        let hint = format!("(base_url is {base_url}; most servers need /v1 at the end)");
+        assert_eq!(error.contains(&hint), lacks_version, "{error}");
+    }
 }
 
 #[test]
