@@ -218,10 +218,8 @@ impl AnswerStream {
             return Poll::Ready(Some(Ok(delta)));
         }
         let Concluded { message, failure, .. } = self.0.conclude();
-        Poll::Ready(Some(match failure {
-            Some(error) => Err(error),
-            None => Ok(AnswerDelta::End { message: Box::new(message) }),
-        }))
+        let end = AnswerDelta::End { message: Box::new(message) };
+        Poll::Ready(Some(failure.map_or(Ok(end), Err)))
     }
 
     /// Looks for calls in the text.
@@ -357,9 +355,7 @@ impl AnswerStream {
     #[must_use]
     pub fn handed_out(mut self) -> Vec<ContentBlock> {
         self.0.tell_end(None, None, true);
-        if self.0.again.is_some() {
-            return Vec::new();
-        }
+        self.0.forget_replaced();
         if let Some(scan) = self.0.scan.take() {
             return scan.into_told();
         }
@@ -379,9 +375,7 @@ impl AnswerStream {
     #[must_use]
     pub fn arrived(mut self) -> Vec<ContentBlock> {
         self.0.tell_end(None, None, true);
-        if self.0.again.is_some() {
-            return Vec::new();
-        }
+        self.0.forget_replaced();
         self.0.next_scanned(&mut |_| None::<()>);
         if let Some(mut scan) = self.0.scan.take() {
             scan.finish(true);

@@ -11,46 +11,53 @@ use crate::answer_outcome::AnswerOutcome;
 use crate::closing::Closing;
 use crate::destination::secrets_of;
 use crate::error::{Error, ErrorKind};
-use crate::pipeline::reported;
+use crate::pipeline::{Pipeline, PipelineOptions, reported};
 use crate::quotation;
 use crate::scan::Scan;
 
 impl Arriving {
     pub(super) fn conclude(&mut self) -> Concluded {
         self.is_concluded = true;
+        self.forget_replaced();
         let secrets = secrets_of(self.destination.as_ref());
         // `take_answer` leaves the pipeline empty, so all else is read before it.
-        let failure = self.failure.take().or_else(|| self.reported()).or_else(|| self.missing());
-        let failure = failure.map(|error| error.masked(secrets));
+        let failure = self.failure.take().or_else(|| self.reported());
+        // What nobody has read is no error of the server.
+        let missing = || self.missing().filter(|_| !self.reading);
+        let failure = failure.or_else(missing).map(|error| error.masked(secrets));
         let templates = self.pipeline.take_templates();
-        let answer = self.pipeline.take_answer();
-        if failure.is_none() {
+        let is_whole = failure.is_none() && !self.reading;
+        if is_whole {
             if let Some(destination) = &self.destination {
                 destination.learned.keep_templates(templates);
             }
             self.beginning.give_back();
         }
-        let answer = match self.scan.take() {
-            Some(scan) => scanned(answer, *scan),
-            None => answer,
-        };
-        // After a failure the rest is useless; closing tells the server to stop.
-        let body = self.body.take().filter(|_| failure.is_none());
-        let closing = body.map(|body| Closing::new(body.into_body()));
+        // Otherwise the rest is useless; closing tells the server to stop.
+        let body = self.body.take().filter(|_| is_whole).map(|body| body.into_body());
+        let answer = scanned(self.pipeline.take_answer(), self.scan.take());
         let mut message = AssistantMessage::from(answer);
         if let Some(given) = self.ending.take()
             && let Some(given) = given.lock().unwrap_or_else(PoisonError::into_inner).take()
         {
             // With its own times: those of a recording are not those of its replay.
             message = *given;
-        } else if let (Some(first_token), Some(whole)) = (self.beginning.first_token, self.whole) {
+        } else if let Some(first_token) = self.beginning.first_token {
+            let whole = self.whole.unwrap_or_else(|| self.watch.elapsed());
             let usage = message.usage.get_or_insert_default();
             usage.time_to_first_token = Some(first_token);
             usage.generation_time = Some(micros::whole(whole.saturating_sub(first_token)));
         }
         quotation::broken_calls(&mut message.content, secrets);
-        self.tell_end(Some(&message), failure.as_ref(), false);
-        Concluded { message, failure, closing }
+        self.tell_end(Some(&message), failure.as_ref(), self.reading && failure.is_none());
+        Concluded { message, failure, closing: body.map(Closing::new) }
+    }
+
+    /// Drops an answer that is being replaced: nothing of it is part of the other one.
+    pub(super) fn forget_replaced(&mut self) {
+        if self.again.take().is_some() {
+            (self.pipeline, self.scan) = (Pipeline::new(PipelineOptions::default()), None);
+        }
     }
 
     /// Returns the first error that the server reported inside its answer.
@@ -153,7 +160,8 @@ impl Drop for Arriving {
 }
 
 /// Returns the answer with the calls that were found in its text.
-fn scanned(mut answer: AggregatedAnswer, scan: Scan) -> AggregatedAnswer {
+fn scanned(mut answer: AggregatedAnswer, scan: Option<Box<Scan>>) -> AggregatedAnswer {
+    let Some(scan) = scan else { return answer };
     let is_call = |block: &ContentBlock| {
         matches!(block, ContentBlock::ToolUse(_) | ContentBlock::ToolUseError(_))
     };

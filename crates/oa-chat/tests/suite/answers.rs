@@ -238,6 +238,26 @@ async fn interrupted_answers_report_their_usage() {
     assert_eq!(dropped.time_to_first_token, Some(Duration::ZERO));
     assert_eq!(usage_after(|answer| drop(answer.handed_out())).await, Some(dropped));
     assert_eq!(usage_after(|answer| drop(answer.arrived())).await, Some(dropped));
+    assert_eq!(usage_after(|answer| drop(answer.conclude())).await, Some(dropped));
+}
+
+/// The server is not to blame for what nobody has read.
+#[tokio::test(start_paused = true)]
+async fn unread_answers_conclude_without_failure() {
+    let broken = Reply::sse(format!("data: {ERROR}\n\n"));
+    for (first, is_polled) in [(Reply::text("Hello"), false), (broken, true)] {
+        let log = Log::default();
+        let slow = Reply::text("Late.").delay_head(Duration::from_secs(1));
+        let mut answer = layered(&log, first, slow).await.unwrap();
+        if is_polled {
+            let read = tokio::time::timeout(Duration::from_millis(500), answer.next_delta());
+            assert!(read.await.is_err(), "another answer is awaited");
+        }
+        let concluded = answer.conclude();
+        assert!(concluded.failure.is_none() && concluded.closing.is_none(), "{concluded:?}");
+        assert_eq!(concluded.message.content, []);
+        assert!(log.lock().unwrap().last().unwrap().ends_with("outer interrupted"), "{log:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
