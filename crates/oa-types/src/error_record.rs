@@ -26,6 +26,9 @@ pub struct ErrorRecord {
     /// The HTTP status, if a server answered with an error status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
+    /// The HTTP status in an error that the server reported inside an answer, whose own status was a success.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported_status: Option<u16>,
     /// The server's own code or type of error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,

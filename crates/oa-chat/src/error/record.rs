@@ -15,7 +15,7 @@ impl Error {
     pub fn to_record(&self) -> ErrorRecord {
         let inner = &*self.0;
         let mut record = ErrorRecord::new(inner.kind.as_str(), &*inner.message);
-        record.status = self.status();
+        (record.status, record.reported_status) = (self.status(), inner.reported_status);
         (record.code, record.request_id) = (inner.code.clone(), inner.request_id.clone());
         // Round up, because a retry must not come too early.
         let milliseconds = |wait: Duration| wait.as_nanos().div_ceil(1_000_000);
@@ -44,6 +44,7 @@ impl From<ErrorRecord> for Error {
         let mut error = Self::new(kind.unwrap_or(unknown), record.message);
         let inner = &mut *error.0;
         (inner.status, inner.code, inner.request_id) = (status, record.code, record.request_id);
+        inner.reported_status = record.reported_status;
         inner.retry_after = record.retry_after_ms.map(Duration::from_millis);
         inner.retryable = record.is_retryable;
         let timeout = record.timeout.as_deref();

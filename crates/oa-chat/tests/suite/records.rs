@@ -74,7 +74,7 @@ fn retry_after_is_rounded_up() {
 prop_compose! {
     fn record()(
         (kind, message) in (prop::sample::select(KINDS.to_vec()), ".*"),
-        status in option::of(100_u16..1_000),
+        (status, reported_status) in (option::of(100_u16..1_000), option::of(300_u16..600)),
         (code, request_id) in (option::of(".*"), option::of(".*")),
         (retry_after_ms, is_retryable) in any::<(Option<u64>, bool)>(),
         timeout in option::of(prop::sample::select(TIMEOUTS.to_vec())),
@@ -82,7 +82,8 @@ prop_compose! {
         said in option::of(".*"),
     ) -> ErrorRecord {
         let mut record = ErrorRecord::new(kind, message);
-        (record.status, record.code, record.request_id) = (status, code, request_id);
+        (record.status, record.reported_status) = (status, reported_status);
+        (record.code, record.request_id) = (code, request_id);
         (record.retry_after_ms, record.is_retryable) = (retry_after_ms, is_retryable);
         record.timeout = timeout.map(str::to_owned);
         record.prompt_tokens = sizes.and_then(|(prompt, _)| prompt);

@@ -1,6 +1,6 @@
 //! Requests that a server rejects inside an answer with status 200.
 
-use oa_chat::{ChatRequest, Endpoint, Result};
+use oa_chat::{ChatRequest, Endpoint, Error, Result};
 use oa_testkit::{MemoryServer, Reply, Script};
 use oa_types::Message;
 use serde_json::json;
@@ -83,7 +83,9 @@ async fn other_failures_inside_answers_are_errors() {
         json!({ "error": { "message": "busy", "code": 400 } }),
     ] {
         let (endpoint, server) = endpoint([sse(failure)]);
-        ask(&endpoint).await.unwrap_err();
+        let error = ask(&endpoint).await.unwrap_err();
         assert_eq!(server.requests().len(), 1);
+        let replayed = Error::from(error.to_record());
+        assert_eq!(replayed.refuses("stream_options"), error.refuses("stream_options"), "{error}");
     }
 }

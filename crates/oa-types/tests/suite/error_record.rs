@@ -17,7 +17,8 @@ fn only_known_fields_are_written() {
     (record.prompt_tokens, record.context_tokens) = (Some(5_000), Some(4_096));
     record.received_bytes = Some(0);
     record.model_output = Some("Hm.".to_owned());
-    assert_snapshot!(json(&record), @r#"{"kind":"context_overflow","message":"the prompt is too long","status":400,"code":"exceed_context_size_error","request_id":"req_1","retry_after_ms":1500,"is_retryable":true,"timeout":"idle","prompt_tokens":5000,"context_tokens":4096,"received_bytes":0,"model_output":"Hm."}"#);
+    record.reported_status = Some(413);
+    assert_snapshot!(json(&record), @r#"{"kind":"context_overflow","message":"the prompt is too long","status":400,"reported_status":413,"code":"exceed_context_size_error","request_id":"req_1","retry_after_ms":1500,"is_retryable":true,"timeout":"idle","prompt_tokens":5000,"context_tokens":4096,"received_bytes":0,"model_output":"Hm."}"#);
 }
 
 #[test]
