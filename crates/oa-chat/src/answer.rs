@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use http::Response;
-use oa_aggregate::{Delta, StreamStatus, UncleanEnd};
+use oa_aggregate::{Delta, StreamStatus, TextMode, UncleanEnd};
 use oa_redact::Secrets;
 use oa_transport::{TimeoutKind, Timeouts, Watch};
 use oa_types::{AssistantMessage, ContentBlock, Erased, Usage};
@@ -145,14 +145,14 @@ impl AnswerStream {
         E: Into<Box<dyn std::error::Error + Send + Sync>> + 'static,
     {
         let (body, ending) = DeltaBody::new(deltas);
-        let mut timeouts = Timeouts::default();
-        (timeouts.first_token, timeouts.idle) = (None, None);
-        (timeouts.content, timeouts.total) = (None, None);
+        let mut times = Timeouts::default();
+        (times.first_token, times.idle, times.content, times.total) = Default::default();
         let mut options = PipelineOptions::default();
         // A conversation has several answers, and their calls must not share an id.
         options.aggregator.id_seed = crate::retry_config::random();
+        options.aggregator.quirks.text = TextMode::Incremental;
         let pipeline = Pipeline::new(options);
-        let mut this = Self::of(Source::new(AnyBody::new(body)), pipeline, Watch::new(timeouts));
+        let mut this = Self::of(Source::new(AnyBody::new(body)), pipeline, Watch::new(times));
         this.0.ending = Some(ending);
         this
     }

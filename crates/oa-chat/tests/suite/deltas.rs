@@ -85,6 +85,19 @@ async fn end_message_is_authoritative() {
     assert_eq!((&*message.text(), message.model.as_deref()), ("All of it.", Some("tiny")));
 }
 
+/// A server may send all of its text again and again, but a delta is more text, whatever it begins with.
+#[tokio::test]
+async fn deltas_may_repeat_the_text_before_them() {
+    let pieces = ["Ha ha, ", "Ha ha, Ha ha, ", "Ha ha, Ha ha, ho, ", "Ha ha, Ha ha, ho, hey."];
+    let thinking = |text| delta(json!({ "type": "thinking", "text": text }));
+    let deltas = pieces.map(thinking).into_iter().chain(pieces.map(AnswerDelta::text));
+    let message = answer(deltas.collect::<Vec<_>>()).message().await.unwrap();
+    let [ContentBlock::Thinking(thinking), ContentBlock::Text(text)] = &message.content[..] else {
+        panic!("{message:?}")
+    };
+    assert_eq!((&*thinking.thinking, &*text.text), (&*pieces.concat(), &*pieces.concat()));
+}
+
 proptest! {
     /// A recording of an answer, played again, is the same answer: its deltas and its message.
     #[test]
