@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use oa_chat::{
-    AnswerDelta, AnswerStream, ChatRequest, Endpoint, Error, ErrorKind, OnBadChunk, Pipeline,
-    PipelineOptions, Result,
+    AnswerDelta, AnswerStream, BoxFuture, ChatRequest, Endpoint, Error, ErrorKind, OnBadChunk,
+    Pipeline, PipelineOptions, Result,
 };
 use oa_testkit::{Cut, MemoryServer, Reply, Script};
 use oa_types::{ContentBlock, Message, Usage};
+use proptest::prelude::*;
 use serde_json::json;
 use tower::ServiceExt as _;
 
@@ -210,6 +211,104 @@ async fn interrupted_replacements_return_no_call() {
         let read = tokio::time::timeout(Duration::from_millis(500), answer.next_delta());
         assert!(read.await.is_err());
         assert_eq!(end(answer), []);
+    }
+}
+
+/// The endings that several services were told: one entry for each callback.
+type Endings = Arc<Mutex<Vec<Option<&'static str>>>>;
+
+/// Sets a callback that records how the answer ended.
+fn observe(answer: &mut AnswerStream, endings: &Endings) {
+    let endings = Arc::clone(endings);
+    let mut all = endings.lock().unwrap_or_else(PoisonError::into_inner);
+    let place = all.len();
+    all.push(None);
+    drop(all);
+    answer.on_end(move |outcome| {
+        let how = match (outcome.error, outcome.interrupted) {
+            (None, false) => "complete",
+            (Some(_), false) => "failed",
+            (None, true) => "interrupted",
+            (Some(_), true) => "both",
+        };
+        let mut all = endings.lock().unwrap_or_else(PoisonError::into_inner);
+        assert_eq!(all[place].replace(how), None, "it is told once");
+    });
+}
+
+/// A server's answer, with one service around it for each of the others. Each replaces an answer that breaks early,
+/// unless it declines.
+fn nested(replies: Vec<(Reply, bool)>, endings: Endings) -> BoxFuture<Result<AnswerStream>> {
+    Box::pin(async move {
+        let mut rest = replies.into_iter();
+        let (first, declines) = rest.next().expect("there is one");
+        let mut answer = ask(first, request()).await?;
+        observe(&mut answer, &endings);
+        let (rest, inner): (Vec<_>, _) = (rest.collect(), Arc::clone(&endings));
+        if !rest.is_empty() {
+            answer.on_early_end(
+                move |error| {
+                    if declines { Err(error) } else { Ok(nested(rest, inner)) }
+                },
+            );
+            observe(&mut answer, &endings);
+        }
+        Ok(answer)
+    })
+}
+
+fn any_reply() -> impl Strategy<Value = Reply> {
+    let broken = format!("data: {ERROR}\n\n");
+    let late = word("Hel") + &broken;
+    prop::sample::select(vec![
+        Reply::sse(word("Hello") + &stop()),
+        Reply::sse(stop()),
+        Reply::sse(""),
+        Reply::sse(broken),
+        Reply::sse(late.clone()),
+        Reply::sse(late).cut(Cut::Whole),
+        Reply::sse(word("Hel")).close_after(4),
+        Reply::sse(word("Hel")).stall_after(4),
+        Reply::sse(word("Hello") + &stop()).delay_head(Duration::from_secs(1)),
+        Reply::error(503, "down"),
+    ])
+}
+
+proptest! {
+    /// Whoever asks for the end of an answer is told it once, however it is replaced, read and given up.
+    #[test]
+    fn every_end_is_told_once(
+        replies in prop::collection::vec((any_reply(), any::<bool>()), 1..5),
+        deltas in 0..4,
+        end in 0..5,
+    ) {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().start_paused(true).build().unwrap();
+        let endings = Endings::default();
+        let is_read = runtime.block_on(async {
+            let Ok(mut answer) = nested(replies, Arc::clone(&endings)).await else { return None };
+            let mut is_over = false;
+            for _ in 0..deltas {
+                let next = tokio::time::timeout(Duration::from_millis(300), answer.next_delta());
+                is_over |= matches!(next.await, Ok(Some(Err(_)) | Some(Ok(AnswerDelta::End { .. }))));
+            }
+            match end {
+                0 => drop(answer),
+                1 => drop(answer.handed_out()),
+                2 => drop(answer.arrived()),
+                3 => drop(answer.conclude()),
+                _ if is_over => drop(answer),
+                _ => return Some(answer.message().await.is_ok()),
+            }
+            None
+        });
+        let endings = endings.lock().unwrap();
+        prop_assert!(endings.iter().all(|how| how.is_some_and(|how| how != "both")), "{endings:?}");
+        if let Some(is_read) = is_read {
+            // The outermost of the services around the first answer.
+            let outermost = endings.get(1).or_else(|| endings.first()).copied().flatten();
+            prop_assert_eq!(outermost, Some(if is_read { "complete" } else { "failed" }));
+        }
     }
 }
 
