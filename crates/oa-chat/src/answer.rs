@@ -333,7 +333,7 @@ impl AnswerStream {
     }
 
     /// Builds the message and checks that it is an answer. Call it after [`poll_with`](Self::poll_with) has returned
-    /// `None`; an earlier call drops the rest of the answer.
+    /// `None`; an earlier call is an interrupt: it drops the rest, which is no failure.
     #[must_use]
     pub fn conclude(mut self) -> Concluded {
         self.0.conclude()
