@@ -100,21 +100,29 @@ async fn breaks_after_begin_count_as_failures() {
 
 #[tokio::test(start_paused = true)]
 async fn request_errors_do_not_affect_health() {
-    for status in [400, 403, 404, 422] {
-        let (a, b) = (down(Reply::error(status, "no")), saying("B"));
+    let reported = |code: u16| {
+        let error = json!({ "message": "no", "type": "BadRequestError", "code": code });
+        Reply::sse(format!("data: {}\n\n", json!({ "error": error })))
+    };
+    let overflow = json!({ "message": "too long", "code": "context_length_exceeded" });
+    for (what, reply) in [
+        ("invalid", Reply::error(400, "no")),
+        ("forbidden", Reply::error(403, "no")),
+        ("not found", Reply::error(404, "no")),
+        ("unprocessable", Reply::error(422, "no")),
+        ("a redirect", Reply::body(302, "text/plain", "").header("location", "http://elsewhere/")),
+        ("a template", Reply::error(500, "jinja: roles must alternate")),
+        ("an overflow", Reply::error(500, overflow)),
+        ("invalid, in a stream", reported(400)),
+        ("not found, in a stream", reported(404)),
+    ] {
+        let (a, b) = (down(reply), saying("B"));
         let router = over([&a, &b]).build().unwrap();
         for _ in 0..10 {
             let _ = ask(&router).await;
         }
-        assert_eq!((counts([&a]), health(&router)), ([10], Health::Healthy), "{status}");
+        assert_eq!((counts([&a]), health(&router)), ([10], Health::Healthy), "{what}");
     }
-    let error = r#"{"error":{"message":"no","type":"BadRequestError","code":400}}"#;
-    let (a, b) = (down(Reply::sse(format!("data: {error}\n\n"))), saying("B"));
-    let router = over([&a, &b]).build().unwrap();
-    for _ in 0..10 {
-        ask(&router).await.unwrap_err();
-    }
-    assert_eq!((counts([&a]), health(&router)), ([10], Health::Healthy), "reported in a stream");
     let (a, b) = (down(Reply::error(401, "no key")), saying("B"));
     let router = over([&a, &b]).build().unwrap();
     for _ in 0..10 {
