@@ -26,9 +26,6 @@ use crate::speech::Speech;
 use crate::stream_status::StreamStatus;
 use crate::template::{Content, Matched};
 
-/// The finish reason of Gemini for a call that it could not read, in lower case (QUIRKS row 128).
-const MALFORMED: &str = "malformed_function_call";
-
 #[derive(Debug)]
 pub(crate) struct State {
     options: Options,
@@ -547,22 +544,24 @@ impl State {
         blocks.collect()
     }
 
-    /// Returns the call of an answer that ends with calls but has none (QUIRKS rows 121 and 128).
+    /// Returns the call of an answer that ends with calls but has none (QUIRKS rows 121, 128 and 132).
     fn lost_call(&mut self, blocks: &[ContentBlock]) -> Option<ToolUseError> {
         let is_call = |block: &ContentBlock| {
             matches!(block, ContentBlock::ToolUse(_) | ContentBlock::ToolUseError(_))
         };
-        let reason = self.finish_reason.as_str().to_ascii_lowercase();
-        let (why, raw) = match (&*reason, &self.unreadable) {
+        let mut texts = blocks.iter().filter_map(ContentBlock::as_text);
+        let (why, raw) = match &self.unreadable {
             _ if blocks.iter().any(is_call) => return None,
-            ("tool_calls" | "function_call", Some(unreadable)) => {
+            _ if self.finish_reason.is_malformed_call() => {
+                ("the server could not read what the model wrote".to_owned(), "")
+            }
+            _ if !self.finish_reason.is_tool_calls() => return None,
+            Some(unreadable) => {
                 let position = unreadable.position();
                 (format!("its chunk is not JSON at byte {position}"), unreadable.excerpt())
             }
-            (reason, _) if reason.contains(MALFORMED) => {
-                ("the server could not read what the model wrote".to_owned(), "")
-            }
-            _ => return None,
+            None if texts.any(|text| !text.trim().is_empty()) => return None,
+            None => ("the server announced it, but did not send it".to_owned(), ""),
         };
         let mut lost = ToolUseError::new(format!("the call was lost: {why}"), raw);
         lost.id = Some(self.ids.next_id());
@@ -578,7 +577,7 @@ impl State {
             Some("the call was cut off by the token limit before its arguments")
         } else if self.finish_reason.is_filtered() {
             Some("a content filter stopped the answer before the call's arguments")
-        } else if self.finish_reason.as_str().to_ascii_lowercase().contains(MALFORMED) {
+        } else if self.finish_reason.is_malformed_call() {
             Some("the server could not read the call's arguments")
         } else if is_open && !last.is_in_message {
             Some("the stream broke off before the call's arguments")

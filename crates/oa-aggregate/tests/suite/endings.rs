@@ -3,7 +3,7 @@
 use oa_aggregate::{Aggregator, Options, Problem, UncleanEnd};
 use oa_types::ContentBlock;
 
-use crate::{finish, fragment, run, text};
+use crate::{delta, finish, fragment, run, text};
 
 #[test]
 fn break_after_finish_reason_is_complete() {
@@ -38,10 +38,32 @@ fn call_in_unreadable_chunk_is_an_error() {
     let call = || fragment(r#""index":0,"id":"c","function":{"name":"ring","arguments":"{}"}"#);
     assert_eq!(errors(&[broken(), finish("tool_calls")]), 1);
     assert_eq!(errors(&[text("I ring."), broken(), finish("function_call")]), 1);
-    // The model did not mean to call anything, or a call is there, or nothing was unreadable.
+    // The model did not mean to call anything, or a call is there.
     assert_eq!(errors(&[text("Hi."), broken(), finish("stop")]), 0);
     assert_eq!(errors(&[broken(), call(), finish("tool_calls")]), 0);
-    assert_eq!(errors(&[finish("tool_calls")]), 0);
+}
+
+#[test]
+fn announced_call_that_never_came_is_an_error() {
+    let thinking = || delta(r#""reasoning_content":"I ring.""#);
+    for (payloads, is_lost) in [
+        (vec![finish("tool_calls")], true),
+        (vec![thinking(), text("\n"), finish("TOOL_USE")], true),
+        // Some servers name this reason whenever the request has tools.
+        (vec![text("Hi."), finish("tool_calls")], false),
+        (vec![thinking(), finish("stop")], false),
+        (vec![thinking()], false),
+    ] {
+        let answer = run(Options::default(), &payloads).answer;
+        let lost = answer.blocks.iter().find_map(ContentBlock::as_tool_use_error);
+        assert_eq!(lost.is_some(), is_lost, "{payloads:?}");
+        if let Some(lost) = lost {
+            assert_eq!(
+                lost.error,
+                "the call was lost: the server announced it, but did not send it"
+            );
+        }
+    }
 }
 
 #[test]

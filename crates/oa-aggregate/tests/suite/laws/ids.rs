@@ -16,7 +16,7 @@ fn ids(seed: u64, given: &[Option<String>]) -> Vec<String> {
         fragment(&format!(r#""index":{number},{id}"function":{{"name":"f","arguments":"{{}}"}}"#))
     };
     let mut payloads: Vec<String> = given.iter().enumerate().map(call).collect();
-    payloads.push(finish("tool_calls"));
+    payloads.push(finish("stop"));
     let blocks = run(options, payloads).answer.blocks;
     let id = |block: &ContentBlock| match block {
         ContentBlock::ToolUse(call) => call.id.clone(),

@@ -233,7 +233,6 @@ fn deep_arguments_are_malformed() {
 #[test]
 fn repeats_are_tried_if_joining_fails() {
     check_arguments(&["{\"a\"", ":1}"], r#"call a f {"a":1}"#);
-    check_arguments(&[], "");
     check_arguments(&[""], "call a f {}");
     check_arguments(&[" ", "\n"], "call a f {}");
     check_arguments(&["null"], "call a f {}");
