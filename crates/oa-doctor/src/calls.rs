@@ -273,7 +273,10 @@ fn faulty(
         // No call was parsed, and its markup is still in the text: the server lacks the parser of this model.
         let text = observed.text();
         if let Some(at) = MARKS.into_iter().filter_map(|mark| text.find(mark)).min() {
-            return fail(format!("the call is in the text: {}", quote(&text[at..])));
+            let seen = format!("the call is in the text: {}", quote(&text[at..]));
+            let advice = cx.advice(Lack::Tools);
+            let advice = format!("{advice}, or read such calls with .recognize_calls(true)");
+            return Some(Finding::new(probe, Verdict::Fail, seen).advise(advice));
         }
         if observed.is_cut() {
             return cut();

@@ -57,7 +57,8 @@
 //!
 //! # When to use this crate directly
 //!
-//! Use it to write your own agent loop, or to find calls in text. To run an agent, use the facade `open-agent`.
+//! Use it to write your own agent loop, or to find calls in text. [`MixedCalls`] merges them with calls that the server
+//! sends itself. To run an agent, use the facade `open-agent`.
 //!
 //! # Out of scope
 //!
