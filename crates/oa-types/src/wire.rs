@@ -8,6 +8,7 @@ mod error;
 mod images;
 mod message;
 mod overflow;
+mod plain_schema;
 mod request;
 mod retry_words;
 mod thinking;

@@ -8,5 +8,6 @@ mod records;
 mod refusals;
 mod requests;
 mod retries;
+mod schemas;
 mod servers;
 mod text_calls;

@@ -1,7 +1,8 @@
 //! The changes that servers ask for when they reject the form of a request.
 
 use super::message::{EmptyContent, MessageFormat, ResultNames, ThinkingReplay};
-use super::request::TokenLimit;
+use super::plain_schema::make_plain;
+use super::request::{ChatParameters, TokenLimit};
 
 /// Changes to the form of requests that a server has asked for in its errors. None of them loses anything that the
 /// model needs, so a client can make them and send the request again.
@@ -23,6 +24,8 @@ pub struct Demands {
     pub nameless_results: bool,
     /// The token limit has the other name (QUIRKS row 77).
     pub other_token_limit: bool,
+    /// Schemas have no patterns, formats, ranges and lengths; their descriptions do (QUIRKS row 133).
+    pub plain_schemas: bool,
     /// Answers with calls go back with their thinking (QUIRKS row 94).
     pub thinking: bool,
 }
@@ -31,12 +34,13 @@ impl Demands {
     /// Adds what an error with this status and message asks for; returns false if it asks for nothing new.
     #[must_use]
     pub fn add(&mut self, status: u16, message: &str) -> bool {
-        if !matches!(status, 400 | 422) {
-            return false;
-        }
         let message = message.to_lowercase();
         let says = |words: &[&str]| words.iter().any(|words| message.contains(words));
-        let demand = if says(&["max_completion_tokens"]) && says(&REJECTED) {
+        let demand = if matches!(status, 400 | 422 | 500) && says(&UNCOMPILED) {
+            &mut self.plain_schemas
+        } else if !matches!(status, 400 | 422) {
+            return false;
+        } else if says(&["max_completion_tokens"]) && says(&REJECTED) {
             &mut self.other_token_limit
         } else if says(&["reasoning_content"]) && says(&["is missing", "must be passed back"]) {
             &mut self.thinking
@@ -60,6 +64,18 @@ impl Demands {
         }
         if self.thinking {
             format.thinking = ThinkingReplay::RequiredReasoningContent;
+        }
+    }
+
+    /// Changes the schemas of tools and of the response format.
+    pub fn apply_to_schemas(self, parameters: &mut ChatParameters) {
+        if !self.plain_schemas {
+            return;
+        }
+        parameters.tools.iter_mut().for_each(|tool| make_plain(&mut tool.parameters));
+        let format = parameters.response_format.as_mut();
+        if let Some(schema) = format.and_then(|format| format.pointer_mut("/json_schema/schema")) {
+            make_plain(schema);
         }
     }
 
@@ -97,3 +113,12 @@ const EMPTY: [&str; 4] = [
 /// Words with which servers refer to the name in a message, and not to names of other things.
 const NAME: [&str; 6] =
     ["\"name\"", "'name'", ".name", "message name", "message_name", "property=name"];
+
+/// Words with which llama.cpp, servers built on it, and vLLM say that they cannot compile a schema.
+const UNCOMPILED: [&str; 5] = [
+    "error parsing grammar",
+    "failed to parse grammar",
+    "json schema conversion failed",
+    "json-schema-to-grammar",
+    "not supported by xgrammar",
+];
