@@ -81,8 +81,7 @@ async fn calls_left_in_text_fail() {
     auto calls      fail     the call is in the text: <tool_call> {"name": "get_weather"} </tool_call>
                              -> use a model trained for tools, and start the server with its tool call
                                 parser (llama.cpp: --jinja, vLLM: --enable-auto-tool-choice
-                                --tool-call-parser NAME), or read such calls with
-                                .recognize_calls(true)
+                                --tool-call-parser NAME), or read such calls with .recognize_calls(true)
     "#);
 }
 
