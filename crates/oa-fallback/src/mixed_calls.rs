@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 /// Which calls are the same is certain only at the end of the answer. Until then, a call with the name of one that was
 /// shown in the other form is not shown, so that nobody sees a call twice.
 ///
-/// Takes linear time. Holds the names of the calls, and while it merges, their arguments once more.
+/// Reads the arguments of each call once. Holds the names of the calls and, while it merges, their arguments once more.
 ///
 /// ```
 /// use oa_fallback::MixedCalls;
@@ -80,13 +80,12 @@ impl MixedCalls {
             return None;
         }
         open.found += 1;
-        Some(self.add_malformed())
+        Some(self.show())
     }
 
     /// Adds a call found in the text that cannot run. Returns its number.
     pub fn add_malformed(&mut self) -> usize {
-        self.shown += 1;
-        self.shown - 1
+        self.show()
     }
 
     /// Adds a call that the server sends, with its number among these and the number of blocks found before it. Returns
@@ -97,7 +96,7 @@ impl MixedCalls {
         self.sent.push(Sent { call, number: self.shown, is_shown, place });
         if is_shown {
             open.sent += 1;
-            self.shown += 1;
+            self.show();
         } else {
             open.found -= 1;
         }
@@ -108,6 +107,12 @@ impl MixedCalls {
     #[must_use]
     pub fn number_of(&self, call: usize) -> Option<usize> {
         self.find(call).filter(|sent| sent.is_shown).map(|sent| sent.number)
+    }
+
+    /// Counts a call to show; returns its number.
+    fn show(&mut self) -> usize {
+        self.shown += 1;
+        self.shown - 1
     }
 
     fn find(&self, call: usize) -> Option<&Sent> {

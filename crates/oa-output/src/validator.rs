@@ -344,7 +344,7 @@ impl OutputValidator {
 
     /// Returns the correction to send to the model.
     fn correction(&self, error: &str) -> String {
-        // Without a second full stop.
+        // Without a second period.
         let error = if error.ends_with("...") { error } else { error.trim_end_matches('.') };
         let schema = self.format.schema();
         match self.tool() {
