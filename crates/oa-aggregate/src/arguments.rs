@@ -3,11 +3,14 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem;
 
-use oa_json::{Limits, Trim, ValueEnd, held, repair, value_length};
+use oa_json::{
+    Limits, Trim, ValueEnd, beginning, escape_control_characters, held, repair, value_length,
+};
 use serde_json::{Map, Value};
 
 use crate::budget::{Budget, COPIES_OF_CALL};
-use crate::error::{Error, beginning};
+use crate::error::Error;
+use crate::place::Span;
 use crate::quirks::ArgumentRepair;
 
 const TOO_LARGE: &str = "the arguments exceed the memory limit";
@@ -49,13 +52,9 @@ impl<'t> WholeArguments<'t> {
 }
 
 impl Arguments {
-    /// Appends a fragment, if the budget has room for it, and returns where it starts and ends.
+    /// Appends a fragment, if the budget has room for it.
     #[inline]
-    pub(crate) fn append(
-        &mut self,
-        fragment: &str,
-        budget: &mut Budget,
-    ) -> Result<(usize, usize), Error> {
+    pub(crate) fn append(&mut self, fragment: &str, budget: &mut Budget) -> Result<Span, Error> {
         let has_room = self.ends.len() < self.ends.capacity()
             && fragment.len() <= self.text.capacity() - self.text.len();
         // Separate from the other case, so that nothing is checked twice.
@@ -66,11 +65,7 @@ impl Arguments {
     }
 
     #[cold]
-    fn reserve_and_push(
-        &mut self,
-        fragment: &str,
-        budget: &mut Budget,
-    ) -> Result<(usize, usize), Error> {
+    fn reserve_and_push(&mut self, fragment: &str, budget: &mut Budget) -> Result<Span, Error> {
         self.reserve(fragment, budget)?;
         Ok(self.push(fragment))
     }
@@ -81,9 +76,9 @@ impl Arguments {
         budget.reserve(&mut self.text, fragment.len(), 1)
     }
 
-    /// Appends a fragment and returns where it starts and ends.
+    /// Appends a fragment.
     #[inline]
-    pub(crate) fn push(&mut self, fragment: &str) -> (usize, usize) {
+    pub(crate) fn push(&mut self, fragment: &str) -> Span {
         let start = self.text.len();
         // An empty fragment has no end: any fragment would extend it, and none would be extended by it.
         if !fragment.is_empty() {
@@ -195,10 +190,12 @@ impl Arguments {
             },
             Err(None) => return Err(TOO_LARGE.to_owned()),
             // Only now: text that parses is no repeat, even if each fragment extends the one before.
-            Err(Some(error)) => match self.resent(room) {
-                Some(object) => return Ok(object),
-                None => format!("the arguments are not valid JSON: {error}"),
-            },
+            Err(Some(error)) => {
+                match self.resent(room).or_else(|| with_control_characters(text, room)) {
+                    Some(object) => return Ok(object),
+                    None => format!("the arguments are not valid JSON: {error}"),
+                }
+            }
         };
         match repair {
             ArgumentRepair::Off => Err(error),
@@ -266,6 +263,14 @@ fn digest_of(object: &Map<String, Value>) -> u64 {
     let mut hasher = DefaultHasher::new();
     object.hash(&mut hasher);
     hasher.finish()
+}
+
+/// Reads an object whose strings contain line breaks and tabs as they are (QUIRKS row 135).
+fn with_control_characters(text: &str, room: usize) -> Option<Map<String, Value>> {
+    // The copy counts, too: each of these characters takes six bytes there.
+    let escapes = text.bytes().filter(|byte| *byte < b' ').count();
+    let room = room.checked_sub(text.len() + 6 * escapes)?;
+    unwrap(read(&escape_control_characters(text), room).ok()?, room)
 }
 
 /// Reads an object that is truncated or slightly broken, if it takes at most this many bytes.

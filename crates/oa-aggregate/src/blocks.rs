@@ -10,6 +10,7 @@ use crate::budget::{Budget, COPIES};
 use crate::call::Call;
 use crate::delta::Delta;
 use crate::error::{Error, ErrorKind, Problem};
+use crate::place::Span;
 use crate::prompt_progress::Packed;
 
 /// A part of the answer. Parts are in the order in which they began.
@@ -221,7 +222,7 @@ impl Blocks {
     pub(crate) fn call_grew(
         &mut self,
         call: usize,
-        (start, end): (usize, usize),
+        (start, end): Span,
         budget: &mut Budget,
     ) -> Result<(), Error> {
         if start < end {
@@ -291,7 +292,7 @@ impl Blocks {
 impl Words {
     /// Adds text, and returns its start and end.
     #[inline]
-    fn add(&mut self, words: &str, budget: &mut Budget) -> Result<(usize, usize), Error> {
+    fn add(&mut self, words: &str, budget: &mut Budget) -> Result<Span, Error> {
         let start = self.text.len();
         budget.append(&mut self.text, words)?;
         Ok((start, self.text.len()))

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use crate::arguments::Arguments;
 use crate::budget::{Budget, COPIES_OF_CALL};
 use crate::chunk::Fragment;
+use crate::place::Span;
 use crate::quirks::ArgumentRepair;
 
 /// The number of bytes of broken arguments that are kept for the model and the user.
@@ -118,7 +119,7 @@ impl Call {
 
     /// Takes a fragment except for its id, and a piece of arguments, and returns the start and end of the piece.
     #[inline]
-    pub(crate) fn take(&mut self, fragment: &Fragment<'_>, arguments: &str) -> (usize, usize) {
+    pub(crate) fn take(&mut self, fragment: &Fragment<'_>, arguments: &str) -> Span {
         self.take_name(fragment);
         for (member, value) in fragment.extra.iter().flat_map(|extra| &**extra) {
             self.extra.insert(member.clone(), value.clone());

@@ -8,6 +8,7 @@ use crate::budget::{Budget, COPIES_OF_CALL};
 use crate::call::{Call, bare_name};
 use crate::chunk::Fragment;
 use crate::error::Error;
+use crate::place::Span;
 
 /// The calls of one answer, in the order in which they began.
 #[derive(Debug, Default)]
@@ -113,16 +114,11 @@ impl Calls {
         Ok(())
     }
 
-    /// Adds a fragment and its piece of arguments to a call, and returns the start and end of the piece.
+    /// Adds a fragment and its piece of arguments to a call, and returns the place of the piece.
     ///
     /// An id is set once, and never that of another call: results could not be told apart (QUIRKS row 11).
     #[inline]
-    pub(crate) fn take(
-        &mut self,
-        call: usize,
-        fragment: &Fragment<'_>,
-        arguments: &str,
-    ) -> (usize, usize) {
+    pub(crate) fn take(&mut self, call: usize, fragment: &Fragment<'_>, arguments: &str) -> Span {
         if self.list[call].id.is_none()
             && let Some(id) = fragment.id.as_deref()
             && self.position_of_id(id).is_none()

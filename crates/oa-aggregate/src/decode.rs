@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::mem;
 
 use oa_json::{Halves, JsonStr, held};
+use oa_types::wire::FailureMarks;
 use oa_types::{PromptProgress, Usage};
 use serde_json::{Map, Value};
 
@@ -197,7 +198,7 @@ fn read_chunk<'a>(
     // In order of precedence.
     let (mut top, mut in_choice, mut in_groq) = (None, None, None);
     let mut failure = None;
-    let (mut says_error, mut has_code) = (false, false);
+    let mut marks = FailureMarks::default();
     if reader.peek() == Some(b'[') {
         return is_list_of_errors(reader, allowance);
     }
@@ -232,10 +233,8 @@ fn read_chunk<'a>(
             }
             "error" => failure = failure::in_member(reader.raw()?.raw, allowance),
             // Compared in each chunk, because a payload with a different value may be an error.
-            "error_code" => has_code = failure::in_member(reader.raw()?.raw, allowance).is_some(),
-            "object" | "type" => {
-                says_error |= reader.string_or_absent()?.is_some_and(|word| word.raw == "error");
-            }
+            "code" | "detail" | "error_code" | "errors" | "message" | "msg" | "object"
+            | "status" | "type" => marks.note(&name, reader.raw()?.raw),
             // Needed only once: some servers send a different id with each chunk.
             "id" => {
                 notes.members.ids += 1;
@@ -250,7 +249,7 @@ fn read_chunk<'a>(
     }
     chunk.usage = top.or(in_choice).or(in_groq);
     let is_error = match &failure {
-        None => says_error || has_code,
+        None => marks.is_failure(),
         Some(error) => error.message.is_empty() || !error.raw.is_object(),
     };
     let is_error = is_error && chunk.choice.is_none();
@@ -261,16 +260,16 @@ fn read_chunk<'a>(
 /// Reads a list; true if its first item reports an error (QUIRKS row 102). A list of anything else is ignored.
 fn is_list_of_errors(reader: &mut Reader<'_, '_>, allowance: &Allowance) -> Read<bool> {
     let Some(mut items) = reader.array()? else { return Ok(false) };
-    let (mut is_error, mut is_first) = (false, true);
-    while reader.item(&mut items)? {
-        if !mem::take(&mut is_first) {
-            reader.skip()?;
-            continue;
+    let mut is_error = false;
+    if reader.item(&mut items)? {
+        if let Some(mut members) = reader.object()? {
+            while let Some(name) = reader.member(&mut members)? {
+                let raw = reader.raw()?.raw;
+                is_error |= &*name == "error" && failure::in_member(raw, allowance).is_some();
+            }
         }
-        let Some(mut members) = reader.object()? else { continue };
-        while let Some(name) = reader.member(&mut members)? {
-            let raw = reader.raw()?.raw;
-            is_error |= &*name == "error" && failure::in_member(raw, allowance).is_some();
+        while reader.item(&mut items)? {
+            reader.skip()?;
         }
     }
     Ok(is_error)
@@ -309,7 +308,7 @@ fn read_choice<'a>(
             }
             // Recorded as skipped, which it is beside a delta.
             "message" => message = Some(reader.pass()?.raw),
-            "text" => text = reader.string_passed()?,
+            "text" => text = reader.text_once(SlotKind::String)?.map(JsonStr::text),
             "finish_reason" => finish_reason = reader.text()?.map(JsonStr::text),
             "error" => failure = failure::in_choice(reader.raw()?.raw, allowance),
             "usage" => usage = read_usage(reader, &mut notes.members)?,
@@ -329,7 +328,7 @@ fn read_choice<'a>(
     // Legacy completions have this instead of either (QUIRKS row 116).
     if let Some(text) = text.filter(|_| !has_delta && !choice.is_message) {
         notes.members.deltas += 2;
-        choice.text = Some(text.text()).filter(|text| !text.is_empty());
+        choice.text = Some(text);
     }
     if let Some(failure) = failure {
         choice.rare().error = Some(Box::new(failure));
@@ -463,7 +462,7 @@ fn tool_call<'a>(
     allowance: &mut Allowance,
 ) -> Read<()> {
     let mut fragment = Fragment::default();
-    let mut empty = true;
+    let (mut empty, mut has_function) = (true, false);
     let Some(mut members) = reader.object()? else { return Ok(()) };
     while let Some(name) = reader.member(&mut members)? {
         empty = false;
@@ -471,7 +470,10 @@ fn tool_call<'a>(
             // No slots: a template has one index, id and name, and other calls must not match it.
             "index" => fragment.index = reader.integer()?,
             "id" => fragment.id = reader.text()?.map(JsonStr::text),
-            "function" => function(reader, &mut fragment, &mut notes.arguments)?,
+            "function" => {
+                has_function = reader.peek() == Some(b'{');
+                function(reader, &mut fragment, &mut notes.arguments)?;
+            }
             "type" => reader.skip()?,
             _ => {
                 if let Some(value) = present_member(&name, reader.raw()?.raw, allowance) {
@@ -479,6 +481,14 @@ fn tool_call<'a>(
                 }
             }
         }
+    }
+    // The members of a function that is not there (QUIRKS row 134).
+    if !has_function && let Some(extra) = &mut fragment.extra {
+        let mut take = |name| match extra.remove(name)? {
+            Value::String(text) => Some(Cow::Owned(text)),
+            value => Some(Cow::Owned(value.to_string())),
+        };
+        (fragment.name, fragment.arguments) = (take("name"), take("arguments"));
     }
     if !empty && allowance.hold_one::<Fragment<'_>>() {
         choice.add_call(fragment);

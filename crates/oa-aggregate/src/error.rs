@@ -1,6 +1,6 @@
 use std::fmt;
 
-use oa_json::held;
+use oa_json::{beginning, held};
 use oa_types::wire::ServerError;
 use serde::{Deserialize, Serialize};
 
@@ -103,15 +103,6 @@ impl fmt::Display for UnreadablePayload {
 }
 
 impl std::error::Error for UnreadablePayload {}
-
-/// Returns the part of a server's text that is kept: at most this many bytes. It must be masked before it is shown.
-pub(crate) fn beginning(text: &str, bytes: usize) -> &str {
-    let mut end = text.len().min(bytes);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
-}
 
 /// A problem inside a stream that does not end it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]

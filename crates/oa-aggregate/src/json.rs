@@ -157,15 +157,6 @@ impl<'a, 'n> Reader<'a, 'n> {
         Ok(string)
     }
 
-    /// Reads a string like [`string_or_absent`](Self::string_or_absent), and records it as skipped.
-    pub(crate) fn string_passed(&mut self) -> Read<Option<JsonStr<'a>>> {
-        let string = self.string_or_absent()?;
-        if let Some(string) = string {
-            self.note(string.start, string.end(), SlotKind::String);
-        }
-        Ok(string)
-    }
-
     /// Reads an integer, also one in quotes, as languages with only string keys write it. Anything else is absent.
     pub(crate) fn integer<T: FromStr>(&mut self) -> Read<Option<T>> {
         Ok(integer(self.raw()?.raw.trim_matches('"')))

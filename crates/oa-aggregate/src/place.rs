@@ -5,3 +5,6 @@ pub(crate) enum Place {
     Thinking,
     Arguments(usize),
 }
+
+/// The start and the end of a piece in its place, in bytes.
+pub(crate) type Span = (usize, usize);

@@ -5,6 +5,7 @@ mod message;
 
 use std::mem;
 
+use oa_json::beginning;
 use oa_types::wire::ServerError;
 use oa_types::{
     ContentBlock, FinishReason, MadeUpIds, TextBlock, ThinkingBlock, ToolUseError, Usage,
@@ -17,7 +18,7 @@ use crate::budget::{Budget, COPIES, COPIES_OF_CALL};
 use crate::call::{Call, json_length};
 use crate::calls::Calls;
 use crate::chunk::{self, Choice, Chunk, Fragment, Rare};
-use crate::error::{Error, ErrorKind, KEPT, Problem, UnreadablePayload, beginning};
+use crate::error::{Error, ErrorKind, KEPT, Problem, UnreadablePayload};
 use crate::opaque::Opaque;
 use crate::options::Options;
 use crate::place::Place;

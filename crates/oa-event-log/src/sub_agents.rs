@@ -216,16 +216,14 @@ impl SubAgent {
             .iter()
             .map(|part| if let SubPart::Text { text } = part { text.len() } else { 0 })
             .sum();
-        let room = MOST_TEXT.saturating_sub(said).min(piece.len());
-        // The limit may fall inside a character.
-        let end = (0..=room).rev().find(|&end| piece.is_char_boundary(end)).unwrap_or_default();
-        if end == 0 {
+        let piece = oa_json::beginning(piece, MOST_TEXT.saturating_sub(said));
+        if piece.is_empty() {
             return;
         }
         if let Some(SubPart::Text { text }) = self.parts[before_answer..].last_mut() {
-            text.push_str(&piece[..end]);
+            text.push_str(piece);
         } else if self.parts.len() < MOST_PARTS {
-            self.parts.push(SubPart::Text { text: piece[..end].to_owned() });
+            self.parts.push(SubPart::Text { text: piece.to_owned() });
         }
     }
 

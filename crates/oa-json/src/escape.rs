@@ -1,5 +1,5 @@
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use crate::error::{Error, Result};
 
@@ -279,6 +279,38 @@ pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
     }
     replaced.push_str(&json[copied..]);
     Cow::Owned(replaced)
+}
+
+/// Escapes the control characters in the strings of a JSON text; everything else stays. Models write line breaks and tabs
+/// as they are, above all in code, and serde_json refuses them.
+///
+/// ```
+/// let json = oa_json::escape_control_characters("{\"code\": \"if x:\n\treturn\"}");
+/// assert_eq!(json, r#"{"code": "if x:\u000a\u0009return"}"#);
+/// ```
+#[must_use]
+pub fn escape_control_characters(json: &str) -> Cow<'_, str> {
+    let (mut escaped, mut copied, mut in_string) = (String::new(), 0, false);
+    let mut bytes = json.bytes().enumerate();
+    while let Some((at, byte)) = bytes.next() {
+        match byte {
+            b'"' => in_string = !in_string,
+            // What it escapes ends no string, and is no control character in JSON.
+            b'\\' => _ = bytes.next(),
+            ..b' ' if in_string => {
+                escaped.push_str(&json[copied..at]);
+                // This cannot fail: it is memory.
+                _ = write!(escaped, "\\u{byte:04x}");
+                copied = at + 1;
+            }
+            _ => {}
+        }
+    }
+    if copied == 0 {
+        return Cow::Borrowed(json);
+    }
+    escaped.push_str(&json[copied..]);
+    Cow::Owned(escaped)
 }
 
 /// Finds the first backslash, eight bytes at a time. Most strings with escapes are so short that calling `memchr` takes

@@ -12,7 +12,19 @@ pub fn excerpt(text: &str) -> String {
     }
 }
 
-/// Returns the same in backticks.
+/// Returns the beginning of a text: at most this many bytes, cut between characters.
+#[doc(hidden)]
+#[must_use]
+pub fn beginning(text: &str, bytes: usize) -> &str {
+    // `floor_char_boundary` needs a newer Rust than our minimum.
+    let mut end = text.len().min(bytes);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// Returns the [excerpt] in backticks.
 #[doc(hidden)]
 #[must_use]
 pub fn quoted(text: &str) -> String {

@@ -65,10 +65,11 @@ mod value_end;
 
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::escape::{
-    Escape, EscapeError, Halves, replace_lone_surrogates, unescape, unescape_lossy,
+    Escape, EscapeError, Halves, escape_control_characters, replace_lone_surrogates, unescape,
+    unescape_lossy,
 };
 #[doc(hidden)]
-pub use crate::excerpt::{excerpt, quoted};
+pub use crate::excerpt::{beginning, excerpt, quoted};
 pub use crate::find::{ObjectFinder, find_object};
 pub use crate::json_str::JsonStr;
 pub use crate::lenient::{LenientReader, LenientValue, read_lenient};

@@ -5,6 +5,7 @@
 
 mod demand;
 mod error;
+mod failure_marks;
 mod images;
 mod message;
 mod overflow;
@@ -16,6 +17,7 @@ mod tool_name;
 
 pub use self::demand::Demands;
 pub use self::error::ServerError;
+pub use self::failure_marks::FailureMarks;
 pub use self::images::{has_result_images, images_apart};
 pub use self::message::{
     CallIds, EmptyContent, MessageFormat, ResultImages, ResultNames, ThinkingReplay, instructions,

@@ -112,8 +112,19 @@ fn comments_are_dropped() {
 }
 
 #[test]
-fn line_breaks_in_strings_are_read() {
-    check("{\"a\": \"b\nc\td\"}", json!({"a": "b\nc\td"}));
+fn control_characters_in_strings_need_no_repair() {
+    for (raw, expected) in [
+        ("{\"a\": \"b\nc\td\r\0\"}", json!({"a": "b\nc\td\r\0"})),
+        ("{\n\t\"a\nb\": [\"\\\"\n\\\\\"],\n\t\"c\": 1\n}", json!({"a\nb": ["\"\n\\"], "c": 1})),
+    ] {
+        assert_eq!(resolve(raw, ArgumentRepair::Off), Ok(expected.clone()), "{raw}");
+        assert_eq!(resolve(raw, ArgumentRepair::On), Ok(expected), "{raw}");
+    }
+    // What else is wrong with them stays wrong.
+    check("{\"a\": \"b\nc\",}", json!({"a": "b\nc"}));
+    check("{\"a\": \"b\nc", json!({"a": "b\nc"}));
+    check_hopeless("{\"a\": \"b\nc\"} {\"a\": 1}");
+    check_hopeless("{\"a\": \"b\\\nc\"}");
 }
 
 #[test]

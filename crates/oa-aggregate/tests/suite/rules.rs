@@ -452,9 +452,37 @@ fn members_beside_an_error_explain_it() {
     assert_eq!(plain(&[answer]).answer.problems[0].to_string(), "odd");
 }
 
+/// QUIRKS row 136.
+#[test]
+fn code_and_message_are_an_error() {
+    for (payload, expected) in [
+        (r#"{"code":50505,"message":"no memory","data":null}"#, "no memory"),
+        (r#"{"code":"rate_limit_daily","message":"no memory"}"#, "no memory"),
+        (r#"{"msg":"no memory","code":"400"}"#, "no memory"),
+        (r#"{"id":"1","choices":[],"status":503,"message":"no memory"}"#, "no memory"),
+        (r#"{"status":"Error","message":"no memory"}"#, "no memory"),
+        (r#"{"detail":"no memory"}"#, "no memory"),
+        (r#"{"detail":[{"loc":["body"],"msg":"no memory"}]}"#, "no memory"),
+    ] {
+        // The template of a payload that is no error is no excuse for one.
+        for before in ["", r#"{"code":0,"message":"OK"}"#, r#"{"status":"queued","message":"a"}"#] {
+            let problems = plain(&[before, before, payload]).answer.problems;
+            let words: Vec<String> = problems.iter().map(Problem::to_string).collect();
+            assert_eq!(words, [expected], "{payload}");
+        }
+    }
+}
+
 #[test]
 fn payloads_like_errors_are_no_errors() {
     let outcome = plain(&[
+        r#"{"code":20000,"message":"OK"}"#,
+        r#"{"code":200,"message":"go on"}"#,
+        r#"{"code":"success","message":"go on"}"#,
+        r#"{"code":500,"message":{"role":"assistant"}}"#,
+        r#"{"code":null,"status":"in_progress","message":"go on"}"#,
+        r#"{"message":"go on","detail":null}"#,
+        r#"{"code":500,"message":"beside","detail":"it","choices":[{"delta":{"content":""}}]}"#,
         "[]",
         r#"[5, "error", {"error":"not the first"}]"#,
         r#"[{"error":null}]"#,

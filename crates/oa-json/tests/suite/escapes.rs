@@ -102,3 +102,19 @@ fn only_lone_surrogates_are_replaced() {
         assert_eq!(oa_json::replace_lone_surrogates(json), expected);
     }
 }
+
+#[test]
+fn control_characters_are_escaped_in_strings() {
+    for (json, expected) in [
+        ("{\n\"a\tb\":\t[\"\0\u{1f}\"]}\n", r#"{_"a\u0009b":-["\u0000\u001f"]}_"#),
+        ("[\"\\\"\n\", \"\\\\\",\n1]", r#"["\"\u000a", "\\",_1]"#),
+        ("\"open\n", r#""open\u000a"#),
+        // An escape that JSON does not have stays one.
+        ("\"\\\n\"", "\"\\_\""),
+        ("\"\u{7f}é\"", "\"\u{7f}é\""),
+        ("\\", "\\"),
+    ] {
+        let expected = expected.replace('_', "\n").replace('-', "\t");
+        assert_eq!(oa_json::escape_control_characters(json), expected);
+    }
+}

@@ -196,10 +196,11 @@ fn object(parts: &[String]) -> Option<Value> {
     }
     let values: Result<Vec<Value>, _> =
         serde_json::Deserializer::from_str(raw).into_iter().collect();
-    let mut values = values.ok()?;
+    let mut values = values.unwrap_or_default();
     values.dedup();
     match &values[..] {
         [value] => unwrap(value.clone()),
+        [] => unwrap(serde_json::from_str(&oa_json::escape_control_characters(raw)).ok()?),
         _ => None,
     }
 }

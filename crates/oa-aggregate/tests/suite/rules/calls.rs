@@ -539,3 +539,29 @@ fn call_without_name_has_no_deltas() {
     ]);
     assert_snapshot!(story(&outcome), @r#"error a  "{}": the call has no tool name"#);
 }
+
+/// QUIRKS row 134.
+#[test]
+fn members_of_a_missing_function_are_read() {
+    let outcome = plain(&[
+        fragment(r#""index":0,"id":"a","name":"f","arguments":"""#),
+        fragment(r#""index":0,"arguments":"{\"x\"""#),
+        fragment(r#""arguments":":1}""#),
+        fragment(r#""arguments":{"y":[2]},"name":"g","id":"b","function":null"#),
+        finish("tool_calls"),
+    ]);
+    assert_snapshot!(outcome.blocks(), @r#"
+    call a f {"x":1}
+    call b g {"y":[2]}
+    "#);
+    // Beside a function they are members like any other.
+    for call in [
+        r#""name":"f","function":{"name":"g","arguments":"{}"},"arguments":"{\"x\":1}""#,
+        r#""function":{"name":"g"},"arguments":"{\"x\":1}","name":"f""#,
+    ] {
+        let blocks = plain(&[fragment(call), finish("tool_calls")]).answer.blocks;
+        let [ContentBlock::ToolUse(call)] = &blocks[..] else { panic!("{blocks:?}") };
+        assert_eq!((&*call.name, &call.input), ("g", &json!({})));
+        assert_eq!(call.extra.get("name"), Some(&json!("f")));
+    }
+}
