@@ -88,6 +88,36 @@ async fn refused_answers_are_retried_with_a_reason() {
     server.verify();
 }
 
+/// Small models often stop without a word once they have read a result.
+#[tokio::test]
+async fn models_that_say_nothing_are_asked_again() {
+    let silence = || {
+        Hooks::new().add_answer(|event| async move {
+            event.message.text().is_empty().then(|| HookDecision::retry("it is empty"))
+        })
+    };
+    for nothing in [Reply::new(), Reply::new().think("Hm."), Reply::text("")] {
+        let server = strict([
+            Reply::new().call("work", json!({})),
+            nothing.clone(),
+            Reply::text("Good one."),
+            Reply::text("Another."),
+        ]);
+        let mut client = Client::new(agent(&server).hooks(silence()).build().unwrap()).unwrap();
+        assert_eq!(client.ask("Go.").await.unwrap().text, "Good one.");
+        assert_eq!(texts(&client), ["Go.", "", "", "Good one."]);
+        assert_eq!(client.ask("On.").await.unwrap().text, "Another.");
+        server.verify();
+        // Without the hook, the turn ends with nothing.
+        let server = strict([Reply::new().call("work", json!({})), nothing, Reply::text("On.")]);
+        let mut client = Client::new(agent(&server).build().unwrap()).unwrap();
+        let reply = client.ask("Go.").await.unwrap();
+        assert_eq!(reply.text, "");
+        assert_eq!(client.ask("On.").await.unwrap().text, "On.");
+        server.verify();
+    }
+}
+
 #[tokio::test]
 async fn blocked_answers_are_errors_and_removed() {
     let server = strict([Reply::text("Worse."), Reply::text("Good.")]);
