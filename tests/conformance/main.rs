@@ -21,6 +21,7 @@ mod loops;
 mod mcp;
 mod models;
 mod progress;
+mod schema_forms;
 mod small;
 mod structured;
 mod text;

@@ -2,6 +2,7 @@ use std::any::Any;
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
+use schemars::transform::{ReplaceBoolSchemas, Transform};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -144,14 +145,24 @@ fn reads<T: DeserializeOwned>(args: &Value) -> Result<(), ArgumentError> {
     }
 }
 
-/// Returns the JSON Schema of a type, with subschemas inlined where possible, because servers that compile
-/// schemas into grammars often fail on references.
+/// Returns the JSON Schema of a type, with subschemas inlined where possible, because servers that compile schemas into
+/// grammars often fail on references. Those of a recursive type lead to `$defs`. Any value is `{}`, not `true`, which
+/// llama.cpp rejects (QUIRKS row 138).
 #[must_use]
 pub fn schema_of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::default().with(|settings| settings.inline_subschemas = true);
-    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    let mut generator = settings.into_generator();
+    // Not as a root schema: in that, a recursive type would refer to `#`.
+    let mut schema = generator.subschema_for::<T>();
+    let definitions = generator.take_definitions(false);
+    if !definitions.is_empty() {
+        schema.insert("$defs".to_owned(), definitions.into());
+    }
+    let mut booleans = ReplaceBoolSchemas::default();
+    booleans.skip_additional_properties = true;
+    booleans.transform(&mut schema);
+    let mut schema = schema.to_value();
     if let Some(members) = schema.as_object_mut() {
-        members.shift_remove("$schema");
         members.shift_remove("title");
     }
     schema

@@ -7,11 +7,14 @@ mod demand;
 mod error;
 mod failure_marks;
 mod images;
+mod inlined;
 mod message;
 mod overflow;
 mod plain_schema;
 mod request;
 mod retry_words;
+mod single_types;
+mod subschemas;
 mod thinking;
 mod tool_name;
 

@@ -58,6 +58,38 @@ async fn schemas_that_do_not_compile_are_sent_plain() {
     }
 }
 
+/// The chat template of Gemma 4 cannot render an optional parameter (QUIRKS row 137).
+#[tokio::test(start_paused = true)]
+async fn templates_get_one_type_for_each_parameter() {
+    let words = "Error: Unknown (built-in) filter 'upper' for type Array";
+    let in_answer = json!({ "error": { "message": words, "code": 500 } });
+    for rejection in [
+        Reply::error(500, words),
+        Reply::error(400, "Chat template error: Runtime error: upper filter requires string"),
+        Reply::sse(format!("data: {in_answer}\n\n")),
+    ] {
+        let replies = [rejection, Reply::text("Hi."), Reply::text("Ho.")];
+        let server = MemoryServer::new(replies);
+        let endpoint = Endpoint::builder().base_url("http://gpu/v1").transport(server.clone());
+        let endpoint = endpoint.build().unwrap();
+        let nullable = json!({ "type": ["string", "null"] });
+        let schema = json!({ "type": "object", "properties": { "day": nullable } });
+        for text in ["Hi.", "Ho."] {
+            let request = request().with_options(|options| {
+                options.parameters.tools[0].parameters = schema.clone();
+                let format = options.parameters.response_format.as_mut().unwrap();
+                format["json_schema"]["schema"] = schema.clone();
+            });
+            let mut answer = endpoint.clone().oneshot(request).await.unwrap();
+            assert_eq!(answer.take_refusals(), []);
+            assert_eq!(answer.message().await.unwrap().text(), text);
+        }
+        let single = json!({ "type": "string", "nullable": true });
+        let later = [single, nullable.clone()];
+        assert_eq!(days(&server), [[nullable.clone(), nullable], later.clone(), later]);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn plain_schemas_are_tried_once() {
     let server = MemoryServer::new(Script::new().otherwise(Reply::error(400, WORDS)));

@@ -202,6 +202,24 @@ struct Opening {
     pair: (Labels, Stop),
 }
 
+/// llama.cpp refuses a request with a tool that has booleans as schemas, or references to `#` (QUIRKS row 138).
+#[test]
+fn schemas_of_types_compile_to_grammars() {
+    let schema = oa_tools::schema_of::<Opening>();
+    assert_eq!(schema["properties"]["any"], json!({}));
+    let schema = oa_tools::schema_of::<Tree>();
+    let items = json!({ "$ref": "#/$defs/Tree" });
+    assert_eq!(schema["properties"]["children"]["items"], items);
+    assert_eq!(schema["$defs"]["Tree"]["properties"]["children"]["items"], items);
+    assert_eq!(oa_tools::schema_of::<Value>(), json!({}));
+    assert_eq!(oa_tools::schema_of::<BTreeMap<String, Value>>()["additionalProperties"], true);
+    let count = tool("count", "").typed(|tree: Tree| async move { Ok(tree.children.len()) });
+    let deep = json!({ "children": [{ "children": [{}] }, {}] });
+    assert_eq!(wait(count.execute(deep)).unwrap(), json!(2));
+    let wrong = json!({ "children": [{ "children": [5] }] });
+    assert!(count.prepare(wrong).is_err());
+}
+
 #[test]
 fn values_of_any_name_are_kept() {
     let open = tool("open", "").typed(|_: Opening| async { Ok(json!(null)) });

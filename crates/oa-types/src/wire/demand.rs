@@ -1,8 +1,12 @@
 //! The changes that servers ask for when they reject the form of a request.
 
+use serde_json::Value;
+
+use super::inlined::inline;
 use super::message::{EmptyContent, MessageFormat, ResultNames, ThinkingReplay};
 use super::plain_schema::make_plain;
 use super::request::{ChatParameters, TokenLimit};
+use super::single_types::give_types;
 
 /// Changes to the form of requests that a server has asked for in its errors. None of them loses anything that the
 /// model needs, so a client can make them and send the request again.
@@ -24,8 +28,11 @@ pub struct Demands {
     pub nameless_results: bool,
     /// The token limit has the other name (QUIRKS row 77).
     pub other_token_limit: bool,
-    /// Schemas have no patterns, formats, ranges and lengths; their descriptions do (QUIRKS row 133).
+    /// Schemas have no patterns, formats, ranges and lengths; their descriptions do (QUIRKS row 133). They have no booleans
+    /// as schemas either, and no references, unless they are recursive (row 138).
     pub plain_schemas: bool,
+    /// Each parameter of a tool has one type, and no references (QUIRKS row 137).
+    pub single_types: bool,
     /// Answers with calls go back with their thinking (QUIRKS row 94).
     pub thinking: bool,
 }
@@ -36,8 +43,11 @@ impl Demands {
     pub fn add(&mut self, status: u16, message: &str) -> bool {
         let message = message.to_lowercase();
         let says = |words: &[&str]| words.iter().any(|words| message.contains(words));
-        let demand = if matches!(status, 400 | 422 | 500) && says(&UNCOMPILED) {
+        let may_be_schema = matches!(status, 400 | 422 | 500);
+        let demand = if may_be_schema && says(&UNCOMPILED) {
             &mut self.plain_schemas
+        } else if may_be_schema && (says(&UNTYPED) || says(&["upper"]) && says(&["filter"])) {
+            &mut self.single_types
         } else if !matches!(status, 400 | 422) {
             return false;
         } else if says(&["max_completion_tokens"]) && says(&REJECTED) {
@@ -69,13 +79,23 @@ impl Demands {
 
     /// Changes the schemas of tools and of the response format.
     pub fn apply_to_schemas(self, parameters: &mut ChatParameters) {
-        if !self.plain_schemas {
-            return;
-        }
-        parameters.tools.iter_mut().for_each(|tool| make_plain(&mut tool.parameters));
+        let Self { plain_schemas, single_types, .. } = self;
+        let change = |schema: &mut Value, single_types| {
+            if plain_schemas || single_types {
+                inline(schema);
+            }
+            if single_types {
+                give_types(schema);
+            }
+            if plain_schemas {
+                make_plain(schema);
+            }
+        };
+        parameters.tools.iter_mut().for_each(|tool| change(&mut tool.parameters, single_types));
         let format = parameters.response_format.as_mut();
         if let Some(schema) = format.and_then(|format| format.pointer_mut("/json_schema/schema")) {
-            make_plain(schema);
+            // No template reads it, and the answer may be null.
+            change(schema, false);
         }
     }
 
@@ -115,10 +135,17 @@ const NAME: [&str; 6] =
     ["\"name\"", "'name'", ".name", "message name", "message_name", "property=name"];
 
 /// Words with which llama.cpp, servers built on it, and vLLM say that they cannot compile a schema.
-const UNCOMPILED: [&str; 5] = [
+const UNCOMPILED: [&str; 8] = [
+    "cannot resolve $ref #",
     "error parsing grammar",
     "failed to parse grammar",
     "json schema conversion failed",
     "json-schema-to-grammar",
     "not supported by xgrammar",
+    "schema must be an object",
+    "unsupported $ref #",
 ];
+
+/// Words with which Gemini's endpoint rejects a list of types, or a reference.
+const UNTYPED: [&str; 4] =
+    ["cannot start list", "schema.ref ", "unknown name \"$defs\"", "unknown name \"$ref\""];

@@ -1,20 +1,18 @@
 //! Demands in the errors of servers.
 
-use oa_types::ToolSpec;
 use oa_types::wire::{
-    ChatParameters, Demands, EmptyContent, MessageFormat, ResultNames, ThinkingReplay, TokenLimit,
+    Demands, EmptyContent, MessageFormat, ResultNames, ThinkingReplay, TokenLimit,
 };
-use serde_json::json;
 
-/// Returns what an error asks for: names, the token limit, thinking, content, schemas.
-fn of(status: u16, message: &str) -> [bool; 5] {
+/// Returns what an error asks for: names, the token limit, thinking, content, plain schemas, single types.
+fn of(status: u16, message: &str) -> [bool; 6] {
     let mut demands = Demands::default();
     let is_new = demands.add(status, message);
     assert!(!demands.add(status, message), "each is new once: {message}");
     let Demands { absent_content, nameless_results, other_token_limit, .. } = demands;
-    let Demands { plain_schemas, thinking, .. } = demands;
+    let Demands { plain_schemas, single_types, thinking, .. } = demands;
     assert_eq!(is_new, demands != Demands::default());
-    [nameless_results, other_token_limit, thinking, absent_content, plain_schemas]
+    [nameless_results, other_token_limit, thinking, absent_content, plain_schemas, single_types]
 }
 
 #[test]
@@ -26,7 +24,7 @@ fn known_demands_are_recognized() {
         "{unrecognizedProperty=name}: Request contained an unrecognized field",
         "a non-empty message name changes participant identity, which NInfer's chat template cannot represent",
     ] {
-        assert_eq!(of(400, message), [true, false, false, false, false], "{message}");
+        assert_eq!(of(400, message), [true, false, false, false, false, false], "{message}");
     }
     for (status, message) in [
         // OpenAI behind gateways (anomalyco/opencode #40885, langgenius/dify #24307).
@@ -39,7 +37,7 @@ fn known_demands_are_recognized() {
         (400, "Unrecognized request argument supplied: max_completion_tokens"),
         (422, "max_completion_tokens: Extra inputs are not permitted"),
     ] {
-        assert_eq!(of(status, message), [false, true, false, false, false], "{message}");
+        assert_eq!(of(status, message), [false, true, false, false, false, false], "{message}");
     }
     for message in [
         // Moonshot and its hosts (MoonshotAI/kimi-agent-sdk #169, agentscope-ai/QwenPaw #433).
@@ -47,7 +45,7 @@ fn known_demands_are_recognized() {
         // DeepSeek behind gateways (mnfst/llm-gateway #1862).
         "Error from provider (DeepSeek): The `reasoning_content` in the thinking mode must be passed back to the API.",
     ] {
-        assert_eq!(of(400, message), [false, false, true, false, false], "{message}");
+        assert_eq!(of(400, message), [false, false, true, false, false, false], "{message}");
     }
     for message in [
         // Claude behind gateways (aliasrobotics/cai #182, anomalyco/opencode #31259), Bedrock (trpc-group/trpc-agent-go
@@ -58,7 +56,7 @@ fn known_demands_are_recognized() {
          try again.",
         "Invalid request: text content is empty",
     ] {
-        assert_eq!(of(400, message), [false, false, false, true, false], "{message}");
+        assert_eq!(of(400, message), [false, false, false, true, false, false], "{message}");
     }
     for (status, message) in [
         // llama.cpp and LM Studio (ggml-org/llama.cpp #26930, #26596; NousResearch/hermes-agent #71279).
@@ -72,10 +70,39 @@ fn known_demands_are_recognized() {
             500,
             "Engine protocol predict request returned 400: {\"error\":{\"message\":\"failed to parse grammar\"}}",
         ),
+        // llama.cpp from August 2026.
+        (
+            400,
+            "Automatic parser generation failed: JSON schema error at #/properties/a: schema must be an object",
+        ),
+        (
+            400,
+            "JSON schema error at #/properties/a: unsupported $ref #, only references into the same document are supported",
+        ),
+        (
+            400,
+            "JSON schema error at #/properties/a: cannot resolve $ref #/$defs/B~1x, B~1x not found",
+        ),
         // vLLM.
         (400, "The provided JSON schema contains features not supported by xgrammar."),
     ] {
-        assert_eq!(of(status, message), [false, false, false, false, true], "{message}");
+        assert_eq!(of(status, message), [false, false, false, false, true, false], "{message}");
+    }
+    for (status, message) in [
+        // llama.cpp until April 2026, LM Studio, mlx (ggml-org/llama.cpp #21347; theroyallab/YALS #24;
+        // HazAT/pi-parallel #4), with the template of Gemma 4.
+        (500, "Error: Unknown (built-in) filter 'upper' for type Array"),
+        (400, "Cannot apply filter \"upper\" to type: UndefinedValue"),
+        (400, "Chat template error: Runtime error: upper filter requires string"),
+        // Gemini (Oaklight/llm-rosetta #78; vercel/ai #14369).
+        (400, "Schema.ref 'QuestionOption' was set alongside unsupported fields."),
+        (
+            400,
+            "Invalid JSON payload received. Unknown name \"$ref\" at 'tools[0].function_declarations[0]'",
+        ),
+        (400, "Proto field is not repeating, cannot start list."),
+    ] {
+        assert_eq!(of(status, message), [false, false, false, false, false, true], "{message}");
     }
 }
 
@@ -91,9 +118,11 @@ fn other_errors_demand_nothing() {
         (401, "messages[1]: \"name\" is not supported"),
         (500, "reasoning_content is missing"),
         (503, "failed to parse grammar"),
+        (503, "filter 'upper'"),
+        (400, "unsupported $ref https://h/s, only references into the same document are supported"),
         (400, "JSON schema error at #: unrecognized type no-such-type"),
     ] {
-        assert_eq!(of(status, message), [false; 5], "{message}");
+        assert_eq!(of(status, message), [false; 6], "{message}");
     }
 }
 
@@ -113,72 +142,4 @@ fn demands_change_the_form() {
     assert_eq!(format.thinking, ThinkingReplay::RequiredReasoningContent);
     assert_eq!(demands.token_limit(TokenLimit::MaxTokens), TokenLimit::MaxCompletionTokens);
     assert_eq!(demands.token_limit(TokenLimit::MaxCompletionTokens), TokenLimit::MaxTokens);
-}
-
-/// The client still checks what the schema of a request no longer says.
-#[test]
-fn plain_schemas_describe_their_restrictions() {
-    let schema = json!({
-        "type": "object",
-        "description": "A stay",
-        "properties": {
-            "pattern": { "type": "string", "pattern": "\\S", "description": "The name" },
-            "format": { "enum": [{ "maximum": 1 }, "minLength"], "default": { "pattern": "x" } },
-            "nights": { "type": "integer", "maximum": 30 },
-            "guests": {
-                "type": "array",
-                "minItems": 1,
-                "items": { "anyOf": [{ "type": "string", "maxLength": 2000 }, { "$ref": "#/$defs/date" }] },
-            },
-            "extra": { "additionalProperties": { "type": "string", "format": "uri" } },
-        },
-        "required": ["pattern"],
-        "additionalProperties": false,
-        "$defs": { "date": { "type": "string", "format": "date-time" } },
-    });
-    let plain = json!({
-        "type": "object",
-        "description": "A stay",
-        "properties": {
-            "pattern": { "type": "string", "description": "The name (pattern: \\S)" },
-            "format": { "enum": [{ "maximum": 1 }, "minLength"], "default": { "pattern": "x" } },
-            "nights": { "type": "integer", "description": "(maximum: 30)" },
-            "guests": {
-                "type": "array",
-                "description": "(minItems: 1)",
-                "items": {
-                    "anyOf": [
-                        { "type": "string", "description": "(maxLength: 2000)" },
-                        { "$ref": "#/$defs/date" },
-                    ],
-                },
-            },
-            "extra": { "additionalProperties": { "type": "string", "description": "(format: uri)" } },
-        },
-        "required": ["pattern"],
-        "additionalProperties": false,
-        "$defs": { "date": { "type": "string", "description": "(format: date-time)" } },
-    });
-    let mut parameters = ChatParameters::new("any");
-    parameters.tools = vec![ToolSpec::new("book", "Books a stay", schema.clone())];
-    parameters.response_format =
-        Some(json!({ "type": "json_schema", "json_schema": { "name": "stay", "schema": schema } }));
-    let before = parameters.clone();
-    let mut demands = Demands::default();
-    demands.apply_to_schemas(&mut parameters);
-    assert_eq!(parameters, before);
-
-    demands.plain_schemas = true;
-    demands.apply_to_schemas(&mut parameters);
-    assert_eq!(parameters.tools[0].parameters, plain);
-    let format = parameters.response_format.as_ref().unwrap();
-    assert_eq!(format["json_schema"]["schema"], plain);
-    // Another time changes nothing, and a schema of any depth is no problem.
-    let once = parameters.clone();
-    demands.apply_to_schemas(&mut parameters);
-    assert_eq!(parameters, once);
-    let deep = (0..100).fold(json!({}), |inner, _| json!({ "items": inner }));
-    parameters.tools[0].parameters = deep.clone();
-    demands.apply_to_schemas(&mut parameters);
-    assert_eq!(parameters.tools[0].parameters, deep);
 }

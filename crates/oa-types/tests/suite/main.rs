@@ -15,6 +15,7 @@ mod nesting;
 mod overflow;
 mod prompt_progress;
 mod result_images;
+mod schemas;
 mod settings;
 mod stored;
 mod wire;
