@@ -20,6 +20,7 @@ mod tool_name;
 
 pub use self::demand::Demands;
 pub use self::error::ServerError;
+#[doc(hidden)]
 pub use self::failure_marks::FailureMarks;
 pub use self::images::{has_result_images, images_apart};
 pub use self::message::{
