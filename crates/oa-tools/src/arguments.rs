@@ -4,6 +4,7 @@ mod unnamed;
 use std::error::Error as StdError;
 use std::{fmt, ptr};
 
+use oa_types::is_nested_within;
 use serde_json::{Map, Value};
 
 use crate::bounds::{is_same, violated};
@@ -31,8 +32,9 @@ const NAMED: usize = 20;
 /// Completes arguments using a JSON Schema, then checks them.
 ///
 /// Completing fills in the `default` of missing `properties`, drops `null` for a property that is neither
-/// required nor nullable (models write it for "not given"), and turns a whole number written as `3.0` into `3`
-/// where the type is `integer`. A default that does not match its own schema is left out: `null` for a string only
+/// required nor nullable (models write it for "not given"), turns a whole number written as `3.0` into `3`
+/// where the type is `integer`, and reads an object or a list that is written as JSON in a string where the type allows no
+/// string. A default that does not match its own schema is left out: `null` for a string only
 /// says that the property may be missing. Completing repeats until nothing changes, so nested defaults are filled
 /// in too and completing is idempotent: valid arguments pass again unchanged. Arguments that do not settle after
 /// 16 passes, are too large to traverse, or are valid only as they are, are not completed at all.
@@ -258,8 +260,15 @@ impl<'a> Check<'a> {
             let fitting = parts.iter().find(|part| self.fits(part, value, depth - 1));
             let fitting = fitting
                 .or_else(|| parts.iter().find(|part| self.fits_completed(part, value, depth - 1)));
-            if let Some(part) = fitting {
-                self.fill(part, value, depth - 1);
+            match (fitting, &*value) {
+                (Some(part), _) => self.fill(part, value, depth - 1),
+                (None, Value::String(text)) => {
+                    let types = |part| self.word(part, "type", depth - 1);
+                    let types: Vec<_> = parts.iter().filter_map(types).collect();
+                    let written = types.into_iter().find_map(|of| written_in(of, text, self.work));
+                    self.replace(value, written);
+                }
+                (None, _) => {}
             }
         }
         match value {
@@ -280,7 +289,19 @@ impl<'a> Check<'a> {
                 }
             }
             Value::Object(members) => self.fill_members(schema, members, depth),
+            Value::String(text) => {
+                let written = find(schema, "type").and_then(|of| written_in(of, text, self.work));
+                self.replace(value, written);
+            }
             _ => {}
+        }
+    }
+
+    /// Replaces a value; the values within the new one are completed in the next pass.
+    fn replace(&mut self, value: &mut Value, written: Option<Value>) {
+        if let Some(written) = written {
+            *value = written;
+            self.has_written = true;
         }
     }
 
@@ -543,4 +564,17 @@ fn named(names: impl Iterator<Item = String>) -> String {
         names[NAMED] = "and more".to_owned();
     }
     names.join(", ")
+}
+
+/// Reads the object or the list that a string contains as JSON, if this type allows it and no string. Models and servers
+/// often write one in quotes (QUIRKS row 139).
+fn written_in(of: &Value, text: &str, most: usize) -> Option<Value> {
+    let is_begun = text.trim_start().starts_with(['[', '{']);
+    // As a value, `{"":0},` takes a hundred times its length.
+    let signs = || text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
+    if !is_begun || is_of(of, &Value::String(String::new())) || signs() > most {
+        return None;
+    }
+    let written = text.parse().ok()?;
+    (is_of(of, &written) && is_nested_within(&written, DEPTH / 2)).then_some(written)
 }

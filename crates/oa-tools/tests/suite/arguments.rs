@@ -55,6 +55,37 @@ fn whole_floats_become_integers() {
     assert_snapshot!(refused(&schema, json!({ "n": 3.5 })), @"`n`: expected integer, found number 3.5");
 }
 
+/// QUIRKS row 139.
+#[test]
+fn lists_and_objects_in_quotes_are_read() {
+    let item = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
+    let schema = properties(json!({
+        "list": { "type": "array", "items": item },
+        "object": { "type": ["object", "null"], "properties": { "d": { "default": 1 } } },
+        "either": { "anyOf": [{ "type": "null" }, { "type": "array" }] },
+        "text": { "type": "string" },
+        "texts": { "type": ["string", "array"] },
+        "any": {},
+    }));
+    check(
+        &schema,
+        json!({ "list": "[{\"n\": 3.0}, \"{}\"]" }),
+        &json!({ "list": [{ "n": 3 }, {}] }),
+    );
+    check(&schema, json!({ "object": " {\"a\": 1}\n" }), &json!({ "object": { "a": 1, "d": 1 } }));
+    check(&schema, json!({ "either": "[1]" }), &json!({ "either": [1] }));
+    // A string that is allowed is meant.
+    let texts = json!({ "text": "[1]", "texts": "[1]", "any": "{}" });
+    check(&schema, texts.clone(), &texts);
+    assert_snapshot!(refused(&schema, json!({ "list": "{}" })), @r#"`list`: expected array, found string "{}""#);
+    assert_snapshot!(refused(&schema, json!({ "list": "[1" })), @r#"`list`: expected array, found string "[1""#);
+    assert_snapshot!(refused(&schema, json!({ "list": "[1]" })), @"`list[0]`: expected object, found number 1");
+    // Neither deep nor large ones.
+    for text in ["[".repeat(40) + &"]".repeat(40), format!("[{}1]", "1,".repeat(100_001))] {
+        assert!(check_arguments(&schema, json!({ "either": text })).is_err());
+    }
+}
+
 #[test]
 fn problems_name_the_path() {
     let schema = json!({
