@@ -2,8 +2,8 @@
 /// can be used instead.
 ///
 /// `status` is the HTTP status and `message` the server's error message. The check looks for phrases that at least one
-/// server is known to use (QUIRKS row 81, and the reports that the tests quote). Errors about something else in a
-/// request with tools, such as a bad schema, do not match.
+/// server is known to use (QUIRKS row 81, and the reports that the tests quote). That the model's chat template fails is one
+/// of them (row 140). Errors about something else in a request with tools do not match.
 ///
 /// ```
 /// use oa_fallback::says_no_tools;
@@ -55,8 +55,13 @@ const BEFORE: [&str; 6] = [
 const BEHIND: [&str; 4] =
     ["are not supported", "is not enabled", "is not supported", "not supported"];
 
-const SENTENCES: [&str; 3] = [
+const SENTENCES: [&str; 7] = [
+    // A template may fail for another reason, but without tools it has less to do (QUIRKS row 140).
+    "chat template error",
+    "error rendering prompt with jinja template",
     "has no tools",
+    "jinja exception",
     "no endpoints found that support tool use",
+    "unable to generate parser for this template",
     "unsupported tool_call_parser: none",
 ];

@@ -42,6 +42,18 @@ fn known_refusals_are_recognized() {
         (400, "`tool calling` is not supported with this model"),
         (501, "Tool use not supported"),
         (400, "the chat template does not support the use of tools"),
+        // Templates that fail with tools: LM Studio (lmstudio-ai/lmstudio-bug-tracker #2180), llama.cpp, mlx.
+        (
+            400,
+            "Error rendering prompt with jinja template: \"Cannot call something that is not a function: got ObjectValue\"",
+        ),
+        (
+            400,
+            "Unable to generate parser for this template. Automatic parser generation failed: JSON schema error at \
+             #/properties/a: unrecognized type file",
+        ),
+        (500, "Error: Jinja Exception: Conversation roles must alternate user/assistant"),
+        (400, "Chat template error: Runtime error: upper filter requires string"),
     ] {
         assert!(says_no_tools(status, message), "{status} {message}");
     }
