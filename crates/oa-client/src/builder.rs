@@ -271,13 +271,14 @@ impl AgentOptionsBuilder {
     }
 
     /// Merges members into the JSON of every request, for settings that have no option here. They override options.
+    /// `{"stream": false}` is for servers whose streams lose calls (QUIRKS row 141): each answer then arrives at once.
     pub fn extra_body(mut self, members: Value) -> Self {
         match members {
             Value::Object(members) => {
-                for taken in ["messages", "stream"] {
-                    if members.contains_key(taken) {
-                        self.refuse(format!("extra_body may not set {taken:?}"));
-                    }
+                let is_taken =
+                    |name| members.get(name).is_some_and(|of| name != "stream" || *of != false);
+                for taken in ["messages", "stream"].into_iter().filter(|name| is_taken(*name)) {
+                    self.refuse(format!("extra_body may not set {taken:?}"));
                 }
                 self.chat.parameters.extra_body.extend(members);
             }

@@ -19,6 +19,10 @@ const SMALL_TALK: &str = "Name a large city.";
 /// The advice for a server that ignores or rejects `tool_choice`.
 const NO_CHOICE: &str = "do not rely on .tool_choice(..) here: ask for the tool in the prompt";
 
+/// The advice for a server whose streams lack the calls.
+const IN_ONE_PIECE: &str =
+    "take answers in one piece: .extra_body(json!({\"stream\": false})); they arrive at their end";
+
 /// Starts of calls that the server should have parsed, but left in the text.
 const MARKS: [&str; 21] = [
     "<tool_call",
@@ -90,15 +94,13 @@ pub(crate) async fn forced(cx: &mut ProbeContext) -> Finding {
     // Some servers parse calls only without streaming.
     let whole = |request: &mut ChatParameters| {
         choose(request);
-        // `stream_options` is valid only with streaming.
-        request.include_usage = false;
         request.extra_body.insert("stream".to_owned(), Value::Bool(false));
     };
     if let Ok(whole) = cx.target.chat(&prompt, whole).await
         && whole.calls().next().is_some()
     {
         return Finding::new(PROBE, Verdict::Fail, "calls arrive only without streaming")
-            .advise(cx.advice(Lack::Tools));
+            .advise(IN_ONE_PIECE);
     }
     cx.learned.forced_calls = Some(false);
     Finding::new(PROBE, Verdict::Warn, "no call, though one was required").advise(NO_CHOICE)

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use oa_client::{AgentOptions, BlockStream, query};
+use oa_client::{AgentOptions, BlockStream, Client, query};
 use oa_testkit::{MemoryServer, Reply, Request, Script, SocketServer};
+use oa_tools::tool;
 use oa_types::{ContentBlock, FinishReason};
 use serde_json::json;
 use tokio::time::Instant;
@@ -174,6 +175,31 @@ async fn requests_contain_only_what_options_set() {
     assert_eq!(header("authorization"), Some("Bearer secret-key"));
     assert_eq!((header("x-title"), header("user-agent")), (Some("tests"), Some("mine")));
     assert_eq!(requests[0].headers().get("authorization"), None);
+}
+
+/// Some servers lose or damage calls only when they stream (QUIRKS row 141).
+#[tokio::test]
+async fn answers_in_one_piece_are_read_like_others() {
+    let replies = [
+        Reply::text("Let me see.").think("Hm.").call("add", json!({"a": 1})).usage(5, 7),
+        Reply::text("Two."),
+    ];
+    let server = MemoryServer::new(replies.into_iter().fold(Script::new().strict(), Script::reply));
+    let add = tool("add", "Adds one").param("a", "integer").build(|_| async { Ok(json!(2)) });
+    let options = AgentOptions::builder().model("any").transport(server.clone()).tool(add);
+    let options = options.auto_execute_tools(true).extra_body(json!({"stream": false}));
+    let mut client = Client::new(options.build().unwrap()).unwrap();
+    let reply = client.ask("Add.").await.unwrap();
+    assert_eq!(reply.text, "Let me see.\n\nTwo.");
+    server.verify();
+    for request in server.requests() {
+        assert_eq!(request.json()["stream"], false);
+        assert_eq!(request.json().get("stream_options"), None);
+    }
+    let error = |members| AgentOptions::builder().model("any").extra_body(members).build();
+    for members in [json!({"stream": true}), json!({"stream": 0}), json!({"messages": false})] {
+        assert!(error(members).unwrap_err().to_string().starts_with("extra_body may not set"));
+    }
 }
 
 #[tokio::test]

@@ -91,12 +91,11 @@ async fn calls_only_without_streaming_fail() {
         let is_streamed = request.json()["stream"] == true;
         (has_tools(request) && is_streamed).then(|| Reply::text("Let me see."))
     });
-    assert_snapshot!(only(Probe::ForcedCalls, script).await, @r"
+    assert_snapshot!(only(Probe::ForcedCalls, script).await, @r#"
     forced calls    fail     calls arrive only without streaming
-                             -> use a model trained for tools, and start the server with its tool call
-                                parser (llama.cpp: --jinja, vLLM: --enable-auto-tool-choice
-                                --tool-call-parser NAME)
-    ");
+                             -> take answers in one piece: .extra_body(json!({"stream": false})); they
+                                arrive at their end
+    "#);
 }
 
 #[tokio::test(start_paused = true)]

@@ -113,7 +113,9 @@ impl ChatParameters {
     pub fn tail(&self) -> Vec<u8> {
         let mut tail = Tail { bytes: b"]".to_vec(), replaced: &self.extra_body };
         tail.member("stream", Some(true));
-        tail.member("stream_options", self.include_usage.then(|| json!({ "include_usage": true })));
+        // Servers reject it beside an answer in one piece, which has its usage anyway.
+        let asks = self.include_usage && self.extra_body.get("stream") != Some(&Value::Bool(false));
+        tail.member("stream_options", asks.then(|| json!({ "include_usage": true })));
         if !self.tools.is_empty() {
             let tool = |function| Tool { kind: "function", function };
             let tools: Vec<Tool<'_>> = self.tools.iter().map(tool).collect();
