@@ -10,16 +10,18 @@ use oa_session_postgres::PostgresStore;
 use services::{Postgres, or_skip};
 
 fn main() {
-    let folder = tempfile::tempdir().expect("there is room for files");
     // The writers find the server of whoever started them.
     let is_writer = is_writer();
     let server = if is_writer { None } else { or_skip(Postgres::start()) };
     let mut turns = 0;
-    if let Some(server) = &server {
-        fs::write(folder.path().join("url"), server.url()).expect("there is room for files");
-    }
+    let folder = || {
+        let folder = tempfile::tempdir().expect("there is room for files");
+        let url = server.as_ref().map(Postgres::url).expect("only writers have no server");
+        fs::write(folder.path().join("url"), url).expect("there is room for files");
+        folder
+    };
     if is_writer || server.is_some() {
-        turns = contract::survive(folder.path(), 50, open);
+        turns = contract::survive(folder, 50, open);
     }
     let told = match turns {
         0 => writeln!(io::stdout(), "test result: ok. 0 passed; 0 failed; 1 ignored"),

@@ -6,8 +6,8 @@ use oa_session::contract;
 use oa_session_sqlite::SqliteStore;
 
 fn main() {
-    let folder = tempfile::tempdir().expect("there is room for files");
-    let turns = contract::survive(folder.path(), 100, |folder| {
+    let folder = || tempfile::tempdir().expect("there is room for files");
+    let turns = contract::survive(folder, 100, |folder| {
         SqliteStore::open(folder.join("sessions.db")).expect("the store opens")
     });
     let told = writeln!(

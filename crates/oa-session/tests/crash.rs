@@ -5,10 +5,9 @@ use std::io::{self, Write};
 use oa_session::{JsonlStore, contract};
 
 fn main() {
-    let folder = tempfile::tempdir().expect("there is room for files");
-    let turns = contract::survive(folder.path(), 100, |folder| {
-        JsonlStore::open(folder).expect("the store opens")
-    });
+    let folder = || tempfile::tempdir().expect("there is room for files");
+    let turns =
+        contract::survive(folder, 100, |folder| JsonlStore::open(folder).expect("the store opens"));
     let told = writeln!(
         io::stdout(),
         "{turns} turns were acknowledged before their writers were killed, and all are there\n\

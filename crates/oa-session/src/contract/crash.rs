@@ -36,11 +36,13 @@ const THREADS: usize = 4;
 /// order, with at most one more turn per writer, and the store must continue to work. Returns the number of
 /// turns acknowledged in all rounds.
 ///
+/// `folder` is called once, and not in the writers: what is killed cannot remove it.
+///
 /// # Panics
 ///
 /// If a turn is lost or damaged, or a process cannot be started.
-pub fn survive<S: SessionStore + 'static>(
-    folder: &Path,
+pub fn survive<S: SessionStore + 'static, F: AsRef<Path>>(
+    folder: impl FnOnce() -> F,
     rounds: usize,
     open: impl Fn(&Path) -> S + Copy + Send + Sync,
 ) -> usize {
@@ -51,7 +53,8 @@ pub fn survive<S: SessionStore + 'static>(
         write(folder, number(place + 2), number(place + 3), open);
         return 0;
     }
-    let mut total = 0;
+    let (folder, mut total) = (folder(), 0);
+    let folder = folder.as_ref();
     for round in 0..rounds {
         let store = open(folder);
         block_on(create(&store, &shared(round)));

@@ -54,9 +54,7 @@ impl Inliner<'_> {
         let target =
             target.and_then(|reference| Some((resolve(self.root, &reference)?, reference)));
         // All that leads to them has been replaced.
-        for word in ["$defs", "definitions"] {
-            copy.shift_remove(word);
-        }
+        copy.retain(|word, _| !["$defs", "definitions"].contains(&&**word));
         let mut fits = true;
         for_each(&mut copy, &mut |part| match self.copy(part, within, depth) {
             Some(copy) => *part = copy,
@@ -70,7 +68,7 @@ impl Inliner<'_> {
                 Some(copy.into())
             }
             Some((target, reference)) => {
-                copy.shift_remove("$ref");
+                copy.retain(|word, _| word != "$ref");
                 within.push(reference);
                 let target = self.copy(target, within, depth);
                 within.pop();

@@ -43,7 +43,7 @@ fn merge_all(keywords: &mut Map<String, Value>) {
         Some(Value::Array(parts)) if parts.iter().all(Value::is_object) => parts.clone(),
         _ => return,
     };
-    keywords.shift_remove("allOf");
+    keywords.retain(|word, _| word != "allOf");
     let mut merged = Map::new();
     for part in parts {
         if let Value::Object(part) = part {
@@ -62,7 +62,7 @@ fn take_only_choice(keywords: &mut Map<String, Value>) {
         let mut others = parts.iter().filter(|part| !is_null(part));
         let (Some(Value::Object(only)), None) = (others.next(), others.next()) else { continue };
         let (mut merged, is_nullable) = (only.clone(), parts.len() > 1);
-        keywords.shift_remove(word);
+        keywords.retain(|known, _| known != word);
         combine(&mut merged, mem::take(keywords));
         if is_nullable {
             merged.insert("nullable".to_owned(), true.into());
