@@ -13,7 +13,7 @@ struct Node {
     name: String,
     note: Option<Value>,
     pair: (i64, Value),
-    children: Vec<Node>,
+    children: Vec<Self>,
 }
 
 impl Node {

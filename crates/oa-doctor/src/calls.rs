@@ -20,8 +20,7 @@ const SMALL_TALK: &str = "Name a large city.";
 const NO_CHOICE: &str = "do not rely on .tool_choice(..) here: ask for the tool in the prompt";
 
 /// The advice for a server whose streams lack the calls.
-const IN_ONE_PIECE: &str =
-    "take answers in one piece: .extra_body(json!({\"stream\": false})); they arrive at their end";
+const IN_ONE_PIECE: &str = "ask for answers in one piece: .extra_body(json!({\"stream\": false}))";
 
 /// Starts of calls that the server should have parsed, but left in the text.
 const MARKS: [&str; 21] = [

@@ -93,8 +93,7 @@ async fn calls_only_without_streaming_fail() {
     });
     assert_snapshot!(only(Probe::ForcedCalls, script).await, @r#"
     forced calls    fail     calls arrive only without streaming
-                             -> take answers in one piece: .extra_body(json!({"stream": false})); they
-                                arrive at their end
+                             -> ask for answers in one piece: .extra_body(json!({"stream": false}))
     "#);
 }
 

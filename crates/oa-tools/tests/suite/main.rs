@@ -5,6 +5,7 @@ mod builder;
 mod cancel;
 mod context;
 mod errors;
+mod forms;
 mod laws;
 mod order;
 mod registry;

@@ -27,7 +27,7 @@ impl FailureMarks {
                 self.says_so |= !matches!(value, "null" | "false" | "0" | "\"\"" | "[]" | "{}");
             }
             // Only together: a message may be anything, and a code may be one of success.
-            "message" | "msg" => self.has_message = !word.is_empty() && !is_success(word),
+            "message" | "msg" => self.has_message |= !word.is_empty() && !is_success(word),
             "code" | "status" => self.has_code |= is_failed(name, value, word),
             _ => {}
         }

@@ -8,6 +8,9 @@ use crate::reference::resolve;
 /// The nesting depth to which references are replaced.
 const DEPTH: usize = 64;
 
+/// Keywords with a schema in which a change would mean something else, except that a reference is replaced.
+const OTHERS: [&str; 4] = ["not", "propertyNames", "unevaluatedItems", "unevaluatedProperties"];
+
 /// The number of schemas to which references may make a schema grow: each target is copied as often as it is used.
 const MOST: usize = 2_000;
 
@@ -56,10 +59,14 @@ impl Inliner<'_> {
         // All that leads to them has been replaced.
         copy.retain(|word, _| !["$defs", "definitions"].contains(&&**word));
         let mut fits = true;
-        for_each(&mut copy, &mut |part| match self.copy(part, within, depth) {
+        let mut visit = |part: &mut Value| match self.copy(part, within, depth) {
             Some(copy) => *part = copy,
             None => fits = false,
-        });
+        };
+        for_each(&mut copy, &mut visit);
+        for word in OTHERS {
+            copy.get_mut(word).into_iter().for_each(&mut visit);
+        }
         match target {
             _ if !fits => None,
             None => Some(copy.into()),

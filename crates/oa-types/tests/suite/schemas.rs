@@ -52,6 +52,17 @@ fn plain_schemas_have_no_references() {
             "required": ["x", "y"],
         }),
     );
+    check_plain(
+        json!({ "not": { "$ref": "#/$defs/day" }, "propertyNames": { "$ref": "#/$defs/point" } }),
+        json!({
+            "not": day,
+            "propertyNames": {
+                "type": "object",
+                "properties": { "x": { "type": "number" } },
+                "required": ["x"],
+            },
+        }),
+    );
     // Where nothing is known, or the value is no schema, references stay.
     for same in [
         json!({ "$ref": "https://h/s" }),
@@ -89,7 +100,7 @@ fn recursive_schemas_refer_to_plain_names() {
     });
     let schema = form(schema, true, false);
     let plain = |part: &str| json!({ "$ref": format!("#/$defs/{part}") });
-    let b = json!({ "not": { "$ref": "#/$defs/a" }, "contains": plain("part_1") });
+    let b = json!({ "not": plain("part_1"), "contains": plain("part_1") });
     assert_eq!(schema["properties"], json!({ "a": { "items": b }, "c": plain("part_2") }));
     assert_eq!(schema["$defs"]["part_2"], plain("part_2"));
 }
