@@ -70,7 +70,7 @@ fn known_demands_are_recognized() {
             500,
             "Engine protocol predict request returned 400: {\"error\":{\"message\":\"failed to parse grammar\"}}",
         ),
-        // llama.cpp from August 2026.
+        // llama.cpp b11549.
         (
             400,
             "Automatic parser generation failed: JSON schema error at #/properties/a: schema must be an object",
