@@ -189,7 +189,7 @@ async fn a_success_without_an_answer_is_an_error() {
     assert_snapshot!(served(Reply::body(200, "text/event-stream", "")).await, @r#""", Stream: the server answered with a success status and an empty body [received: 0]"#);
     assert_snapshot!(served(Reply::body(200, "text/event-stream", "data: [DONE]\n\n")).await, @r#""", Stream: the stream ended without an answer after 14 bytes [received: 14]"#);
     // Not the error's own form, as an exception in a web framework has it.
-    assert_snapshot!(served(Reply::body(200, "text/event-stream; charset=utf-8", ": hi\n\ndata: {\"detail\": \"the model crashed\"}\n\ndata: [DONE]\n\n")).await, @r#""", Stream: the stream ended without an answer after 59 bytes: the model crashed [received: 59]"#);
+    assert_snapshot!(served(Reply::body(200, "text/event-stream; charset=utf-8", ": hi\n\ndata: {\"detail\": \"the model crashed\"}\n\ndata: [DONE]\n\n")).await, @r#""", Api: the server reported an error: the model crashed [received: 59]"#);
     let begun = r#"{"choices": [{"delta": {"role": "assistant"}}]}"#;
     assert_snapshot!(served(Reply::body(200, "text/event-stream", format!("data: {begun}\n\ndata: {{\"status\": \"worker lost\"}}\n\n"))).await, @r#""", Stream: the stream ended without an answer after 88 bytes: worker lost [received: 88]"#);
     assert_snapshot!(served(Reply::body(200, "text/event-stream", "data: oops\n\n")).await, @r#""", Stream: no part of the answer could be read: not JSON at byte 0: "oops" [received: 12]"#);
