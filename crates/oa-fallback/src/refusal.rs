@@ -55,8 +55,9 @@ const BEFORE: [&str; 6] = [
 const BEHIND: [&str; 4] =
     ["are not supported", "is not enabled", "is not supported", "not supported"];
 
-const SENTENCES: [&str; 7] = [
+const SENTENCES: [&str; 8] = [
     // A template may fail for another reason, but without tools it has less to do (QUIRKS row 140).
+    "can only get item pairs from a mapping",
     "chat template error",
     "error rendering prompt with jinja template",
     "has no tools",

@@ -54,6 +54,8 @@ fn known_refusals_are_recognized() {
         ),
         (500, "Error: Jinja Exception: Conversation roles must alternate user/assistant"),
         (400, "Chat template error: Runtime error: upper filter requires string"),
+        // Qwen's templates behind LocalAI and PocketLLM (mudler/LocalAI #10256, lvyufeng/PocketLLM #254).
+        (500, "TypeError: Can only get item pairs from a mapping."),
     ] {
         assert!(says_no_tools(status, message), "{status} {message}");
     }
