@@ -271,7 +271,7 @@ impl AgentOptionsBuilder {
     }
 
     /// Merges members into the JSON of every request, for settings that have no option here. They override options.
-    /// `{"stream": false}` is for servers whose streams lose calls (QUIRKS row 141): each answer then arrives at once.
+    /// `{"stream": false}` is for servers whose streams lose calls (QUIRKS row 141): answers arrive in one piece.
     pub fn extra_body(mut self, members: Value) -> Self {
         match members {
             Value::Object(members) => {

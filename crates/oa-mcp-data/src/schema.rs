@@ -1,5 +1,5 @@
-use oa_types::resolve;
-use serde_json::{Map, Value};
+use oa_types::{merge_schema, resolve};
+use serde_json::Value;
 
 use crate::mirrored::MARK;
 use crate::repair::{modern_bounds, repaired};
@@ -196,7 +196,7 @@ fn inlined(schema: &Value, root: &Value, depth: usize, work: &mut usize) -> Resu
     for layer in layers(schema, root)?.into_iter().rev() {
         match (&mut copy, layer) {
             // Keywords beside a reference replace those of its target, such as the description of one use.
-            (Value::Object(copy), Value::Object(layer)) => combine(copy, layer),
+            (Value::Object(copy), Value::Object(layer)) => merge_schema(copy, layer.clone()),
             (Value::Bool(false), _) => {}
             _ => copy = layer.clone(),
         }
@@ -213,25 +213,6 @@ fn inlined(schema: &Value, root: &Value, depth: usize, work: &mut usize) -> Resu
         })?;
     }
     Ok(copy)
-}
-
-/// Adds the keywords beside a reference to those of its target. They replace them, except that both define members.
-fn combine(copy: &mut Map<String, Value>, beside: &Map<String, Value>) {
-    for (keyword, value) in beside {
-        match (&**keyword, copy.get_mut(keyword), value) {
-            (
-                "patternProperties" | "properties",
-                Some(Value::Object(known)),
-                Value::Object(named),
-            ) => {
-                known.extend(named.iter().map(|(name, of)| (name.clone(), of.clone())));
-            }
-            ("required", Some(Value::Array(known)), Value::Array(names)) => {
-                known.extend(names.iter().cloned());
-            }
-            _ => drop(copy.insert(keyword.clone(), value.clone())),
-        }
-    }
 }
 
 #[cfg(test)]

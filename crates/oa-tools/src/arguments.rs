@@ -33,11 +33,11 @@ const NAMED: usize = 20;
 ///
 /// Completing fills in the `default` of missing `properties`, drops `null` for a property that is neither
 /// required nor nullable (models write it for "not given"), turns a whole number written as `3.0` into `3`
-/// where the type is `integer`, and reads an object or a list that is written as JSON in a string where the type allows no
-/// string. A default that does not match its own schema is left out: `null` for a string only
-/// says that the property may be missing. Completing repeats until nothing changes, so nested defaults are filled
-/// in too and completing is idempotent: valid arguments pass again unchanged. Arguments that do not settle after
-/// 16 passes, are too large to traverse, or are valid only as they are, are not completed at all.
+/// where the type is `integer`, and reads an object or a list that is written as JSON in a string where the type
+/// allows no string. A default that does not match its own schema is left out: `null` for a string only says that the
+/// property may be missing. Completing repeats until nothing changes, so nested defaults are filled in too and
+/// completing is idempotent: valid arguments pass again unchanged. Arguments that do not settle after 16 passes, are
+/// too large to traverse, or are valid only as they are, are not completed at all.
 ///
 /// Checking covers `type` (and OpenAPI's `nullable`), `enum`, `const`, `required`, `properties`,
 /// `additionalProperties`, `items`, `prefixItems`, `allOf`, `anyOf`, `oneOf` (any match passes) and `$ref` within

@@ -77,7 +77,7 @@ pub use crate::permanent::Permanent;
 pub use crate::price::Price;
 pub use crate::prompt_progress::PromptProgress;
 #[doc(hidden)]
-pub use crate::reference::resolve;
+pub use crate::reference::{merge_schema, resolve};
 pub use crate::timeout::Timeout;
 pub use crate::tool::ToolSpec;
 pub use crate::usage::Usage;

@@ -1,6 +1,6 @@
 //! References within a JSON Schema.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::percent::percent_decoded;
 
@@ -14,6 +14,23 @@ pub fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
         // schemars encodes all but plain ASCII. `~1` is decoded by `pointer`.
         true => root.pointer(&percent_decoded(pointer)?),
         false => root.pointer(pointer),
+    }
+}
+
+/// Adds the keywords beside a reference to those of its target. They replace them, such as the description of one use,
+/// except that both define members.
+#[doc(hidden)]
+pub fn merge_schema(target: &mut Map<String, Value>, beside: Map<String, Value>) {
+    for (word, value) in beside {
+        match (&*word, target.get_mut(&word), value) {
+            (
+                "patternProperties" | "properties",
+                Some(Value::Object(known)),
+                Value::Object(named),
+            ) => known.extend(named),
+            ("required", Some(Value::Array(known)), Value::Array(names)) => known.extend(names),
+            (_, _, value) => _ = target.insert(word, value),
+        }
     }
 }
 

@@ -462,6 +462,7 @@ fn code_and_message_are_an_error() {
         (r#"{"id":"1","choices":[],"status":503,"message":"no memory"}"#, "no memory"),
         (r#"{"status":"Error","message":"no memory"}"#, "no memory"),
         (r#"{"detail":"no memory"}"#, "no memory"),
+        (r#"{"success":false,"errors":[{"code":1,"message":"no memory"}]}"#, "no memory"),
         (r#"{"detail":[{"loc":["body"],"msg":"no memory"}]}"#, "no memory"),
     ] {
         // The template of a payload that is no error is no excuse for one.

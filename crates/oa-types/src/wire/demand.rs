@@ -46,7 +46,7 @@ impl Demands {
         let may_be_schema = matches!(status, 400 | 422 | 500);
         let demand = if may_be_schema && says(&UNCOMPILED) {
             &mut self.plain_schemas
-        } else if may_be_schema && (says(&UNTYPED) || says(&["upper"]) && says(&["filter"])) {
+        } else if may_be_schema && says(&UNTYPED) {
             &mut self.single_types
         } else if !matches!(status, 400 | 422) {
             return false;
@@ -146,6 +146,15 @@ const UNCOMPILED: [&str; 8] = [
     "unsupported $ref #",
 ];
 
-/// Words with which Gemini's endpoint rejects a list of types, or a reference.
-const UNTYPED: [&str; 4] =
-    ["cannot start list", "schema.ref ", "unknown name \"$defs\"", "unknown name \"$ref\""];
+/// Words with which servers say that Gemma's template needs one type, and with which Gemini's endpoint rejects a list of
+/// types, or a reference.
+const UNTYPED: [&str; 8] = [
+    "cannot start list",
+    "filter 'upper'",
+    "filter \"upper\"",
+    "filter \\\"upper\\\"",
+    "schema.ref ",
+    "unknown name \"$defs\"",
+    "unknown name \"$ref\"",
+    "upper filter",
+];

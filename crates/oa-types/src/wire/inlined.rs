@@ -2,11 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::subschemas::for_each;
-use crate::reference::resolve;
-
-/// The nesting depth to which references are replaced.
-const DEPTH: usize = 64;
+use super::subschemas::{DEPTH, for_each};
+use crate::reference::{merge_schema, resolve};
 
 /// Keywords with a schema in which a change would mean something else, except that a reference is replaced.
 const OTHERS: [&str; 4] = ["not", "propertyNames", "unevaluatedItems", "unevaluatedProperties"];
@@ -81,7 +78,7 @@ impl Inliner<'_> {
                 within.pop();
                 Some(match target? {
                     Value::Object(mut target) => {
-                        combine(&mut target, copy);
+                        merge_schema(&mut target, copy);
                         target.into()
                     }
                     target => target,
@@ -96,17 +93,5 @@ impl Inliner<'_> {
             self.named.push(reference);
             self.named.len() - 1
         }))
-    }
-}
-
-/// Adds the keywords beside a reference to those of its target. They replace them, such as the description of one use,
-/// except that both define members.
-pub(super) fn combine(target: &mut Map<String, Value>, beside: Map<String, Value>) {
-    for (word, value) in beside {
-        match (&*word, target.get_mut(&word), value) {
-            ("properties", Some(Value::Object(known)), Value::Object(named)) => known.extend(named),
-            ("required", Some(Value::Array(known)), Value::Array(names)) => known.extend(names),
-            (_, _, value) => _ = target.insert(word, value),
-        }
     }
 }

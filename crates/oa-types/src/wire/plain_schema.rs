@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::subschemas::{describe, for_each};
+use super::subschemas::{DEPTH, describe, for_each};
 
 /// Keywords that restrict a value beyond its type and its members. Grammars support only some of them, and large numbers
 /// make a grammar too large (QUIRKS row 133).
@@ -22,9 +22,6 @@ const RESTRICTIONS: [&str; 14] = [
     "pattern",
     "uniqueItems",
 ];
-
-/// The nesting depth to which schemas are changed.
-const DEPTH: usize = 64;
 
 /// Moves the restrictions in a schema, and in the schemas within it, to their descriptions, where the model still reads
 /// them. `true` and `false` become schemas that are objects (row 138).

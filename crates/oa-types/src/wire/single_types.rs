@@ -4,11 +4,8 @@ use std::mem;
 
 use serde_json::{Map, Value, json};
 
-use super::inlined::combine;
-use super::subschemas::{describe, for_each};
-
-/// The nesting depth to which schemas are changed.
-const DEPTH: usize = 64;
+use super::subschemas::{DEPTH, describe, for_each};
+use crate::reference::merge_schema;
 
 /// Gives each schema in the schema of a tool one type (QUIRKS row 137): the first one that is not null, if there are
 /// several. The others are added to its description.
@@ -47,10 +44,10 @@ fn merge_all(keywords: &mut Map<String, Value>) {
     let mut merged = Map::new();
     for part in parts {
         if let Value::Object(part) = part {
-            combine(&mut merged, part);
+            merge_schema(&mut merged, part);
         }
     }
-    combine(&mut merged, mem::take(keywords));
+    merge_schema(&mut merged, mem::take(keywords));
     *keywords = merged;
 }
 
@@ -63,7 +60,7 @@ fn take_only_choice(keywords: &mut Map<String, Value>) {
         let (Some(Value::Object(only)), None) = (others.next(), others.next()) else { continue };
         let (mut merged, is_nullable) = (only.clone(), parts.len() > 1);
         keywords.retain(|known, _| known != word);
-        combine(&mut merged, mem::take(keywords));
+        merge_schema(&mut merged, mem::take(keywords));
         if is_nullable {
             merged.insert("nullable".to_owned(), true.into());
         }
@@ -92,13 +89,13 @@ fn types_of(keywords: &Map<String, Value>) -> Vec<String> {
     });
     if types.is_empty() {
         let has = |words: &[&str]| words.iter().any(|word| keywords.contains_key(*word));
-        let usual = match keywords {
-            _ if has(&["properties", "additionalProperties", "patternProperties", "$ref"]) => {
-                "object"
-            }
-            _ if has(&["items", "prefixItems"]) => "array",
+        let usual = if has(&["properties", "additionalProperties", "patternProperties", "$ref"]) {
+            "object"
+        } else if has(&["items", "prefixItems"]) {
+            "array"
+        } else {
             // It may be anything.
-            _ => "string",
+            "string"
         };
         types.push(usual.to_owned());
     }

@@ -2,6 +2,9 @@
 
 use serde_json::{Map, Value};
 
+/// The nesting depth to which schemas are changed.
+pub(super) const DEPTH: usize = 64;
+
 /// Keywords whose members are schemas.
 const OF_NAMES: [&str; 5] =
     ["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"];

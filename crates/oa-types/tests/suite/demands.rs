@@ -119,6 +119,7 @@ fn other_errors_demand_nothing() {
         (500, "reasoning_content is missing"),
         (503, "failed to parse grammar"),
         (503, "filter 'upper'"),
+        (400, "the content filter stopped it: see the upper limit"),
         (400, "unsupported $ref https://h/s, only references into the same document are supported"),
         (400, "JSON schema error at #: unrecognized type no-such-type"),
     ] {
