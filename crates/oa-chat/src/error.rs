@@ -424,7 +424,9 @@ impl Error {
     }
 
     /// Adds the change to the form of the request that the server asks for; returns false if it asks for nothing new.
-    pub(crate) fn adds_to(&self, demands: &mut Demands) -> bool {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn adds_to(&self, demands: &mut Demands) -> bool {
         self.rejected_with().is_some_and(|status| demands.add(status, &self.0.message))
     }
 

@@ -47,7 +47,7 @@ pub(crate) struct Alternatives {
 
 /// Decides how to change a request after a rejection, without I/O.
 ///
-/// Each rejection removes or changes one part, and no form is tried twice. So a request is sent at most twelve times: in
+/// Each rejection removes or changes one part, and no form is tried twice. So a request is sent at most 14 times: in
 /// full, without usage, without tool choice, with calls in text, with each weaker response format, and with each of the
 /// [`Demands`] met. The part named in the server's message comes first.
 ///
@@ -87,6 +87,7 @@ impl Way {
             && self.demands.other_token_limit == other.demands.other_token_limit
             && self.demands.plain_schemas == other.demands.plain_schemas
             && self.demands.single_types == other.demands.single_types
+            && self.demands.whole_answers == other.demands.whole_answers
     }
 }
 
@@ -123,6 +124,8 @@ impl Negotiation {
         }
         if !self.way.calls_are_text && tools && error.says_no_tools() {
             self.way.calls_are_text = true;
+            // It may refuse to stream only calls (QUIRKS row 143), and this asks for none.
+            self.way.demands.whole_answers = false;
             self.refusals.push(Refusal::Tools(error.to_string()));
             return true;
         }
@@ -175,7 +178,7 @@ mod tests {
         Error::response(status, &headers, body.as_bytes(), &Secrets::new())
     }
 
-    const WORDS: [&str; 11] = [
+    const WORDS: [&str; 12] = [
         "Thinking mode does not support this tool_choice",
         "unknown field stream_options",
         "registry.ollama.ai/library/gemma:2b does not support tools",
@@ -187,11 +190,12 @@ mod tests {
         "text content blocks must be non-empty",
         "Failed to initialize samplers: failed to parse grammar",
         "Unknown (built-in) filter 'upper' for type Array",
+        "This model doesn't support tool use in streaming mode.",
     ];
 
     proptest! {
         /// Refusals in any order: each weakens or changes the request, none comes back, and an end is reached after at
-        /// most eleven.
+        /// most 13.
         #[test]
         fn each_refusal_weakens_the_request_once(
             refusals in prop::collection::vec((0..WORDS.len(), any::<bool>()), 0..20),
@@ -218,7 +222,7 @@ mod tests {
                 prop_assert!(tools || after.calls_are_text == before.calls_are_text);
                 asked_again += u32::from(again);
             }
-            prop_assert!(asked_again <= 11);
+            prop_assert!(asked_again <= 13);
             let way = negotiation.way();
             let lessons = negotiation.learned();
             prop_assert_eq!(lessons.is_some(), asked_again > 0);

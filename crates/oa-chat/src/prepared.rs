@@ -248,8 +248,8 @@ impl Prepared {
             }
         }
         way.format.apply(&mut with_tools);
-        way.demands.apply_to_schemas(&mut parameters);
-        way.demands.apply_to_schemas(&mut with_tools);
+        way.demands.apply_to_parameters(&mut parameters);
+        way.demands.apply_to_parameters(&mut with_tools);
         let requests = [&parameters, &with_tools];
         let bare = self.options.system_prompt.as_ref();
         let with_tools = dialect.map_or(bare, |dialect| Some(&dialect.system_prompt));

@@ -16,6 +16,8 @@ pub(crate) struct Observed {
     pub(crate) message: AssistantMessage,
     /// Why the answer is incomplete.
     pub(crate) failure: Option<Error>,
+    /// The error with which the server refused to stream the answer.
+    pub(crate) unstreamed: Option<Error>,
     /// True if the answer exceeded the requested length and was abandoned.
     pub(crate) is_endless: bool,
     pub(crate) bytewise: Bytewise,
@@ -57,6 +59,7 @@ impl Observed {
         Self {
             message: AssistantMessage::new(Vec::new()),
             failure: None,
+            unstreamed: None,
             is_endless: false,
             bytewise: Bytewise::default(),
             asked,

@@ -75,6 +75,10 @@ pub(crate) async fn streaming(cx: &mut ProbeContext) -> Finding {
     let (deltas, spread) = (observed.deltas, observed.spread());
     let warn = |seen: String| Finding::new(PROBE, Verdict::Warn, seen);
     let seen = format!("{} within {}", count(deltas, "delta"), shown(spread));
+    if let Some(error) = &observed.unstreamed {
+        return warn(format!("only in one piece: {}", cx.target.quote(error)))
+            .advise("text will arrive all at once: use a server or gateway that streams");
+    }
     if observed.bytewise.is_document {
         return warn("one JSON document instead of a stream".to_owned())
             .advise("text will arrive all at once: use a server or gateway that streams");

@@ -6,7 +6,7 @@ use oa_aggregate::ThinkTags;
 use oa_chat::{ChatOptions, Endpoint, Error, RawChat, RawResponse, Result, ServerTraits, Target};
 use oa_transport::Timeouts;
 use oa_types::Message;
-use oa_types::wire::{ChatParameters, TokenLimit};
+use oa_types::wire::{ChatParameters, Demands, TokenLimit};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -77,11 +77,26 @@ impl ProbeTarget {
         }
         change(&mut parameters);
 
-        let mut chat = RawChat::new(&parameters, messages);
-        (chat.traits, chat.limits, chat.timeouts) = (self.traits, options.limits, self.timeouts());
+        // As clients do, a request that the server refuses to stream is sent again (QUIRKS row 143).
+        let mut demands = Demands::default();
+        match self.send(messages, &parameters).await {
+            Err(error) if error.adds_to(&mut demands) && demands.whole_answers => {
+                demands.apply_to_parameters(&mut parameters);
+                let mut observed = self.send(messages, &parameters).await?;
+                observed.unstreamed = Some(error);
+                Ok(observed)
+            }
+            answer => answer,
+        }
+    }
+
+    async fn send(&self, messages: &[Message], parameters: &ChatParameters) -> Result<Observed> {
+        let limits = self.options.limits;
+        let mut chat = RawChat::new(parameters, messages);
+        (chat.traits, chat.limits, chat.timeouts) = (self.traits, limits, self.timeouts());
         // Tags must stay visible.
         chat.quirks.think_tags = ThinkTags::Off;
-        let (mut tap, seen) = Tap::new(options.limits.events);
+        let (mut tap, seen) = Tap::new(limits.events);
         let asked = Instant::now();
         let answer = self.endpoint.open(chat, move |bytes| tap.look(bytes)).await?;
         Observed::read(answer, &seen, asked, parameters.max_tokens).await

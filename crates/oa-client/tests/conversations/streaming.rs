@@ -202,6 +202,36 @@ async fn answers_in_one_piece_are_read_like_others() {
     }
 }
 
+/// Some models stream nothing, or no calls (QUIRKS row 143).
+#[tokio::test(start_paused = true)]
+async fn answers_that_are_not_streamed_come_whole() {
+    let words = "This model doesn't support tool use in streaming mode.";
+    let in_answer = json!({ "error": { "message": words, "code": 400 } });
+    for refusal in [
+        Reply::error(400, words),
+        Reply::error(500, "Cannot use tools with stream"),
+        Reply::sse(format!("data: {in_answer}\n\n")),
+    ] {
+        let call = Reply::text("Let me see.").call("add", json!({"a": 1})).usage(5, 7);
+        let replies = [refusal, call, Reply::text("Two.")];
+        let script = replies.into_iter().fold(Script::new().strict(), Script::reply);
+        let server = MemoryServer::new(script);
+        let add = tool("add", "Adds one").param("a", "integer").build(|_| async { Ok(json!(2)) });
+        let options = AgentOptions::builder().model("any").transport(server.clone()).tool(add);
+        let mut client = Client::new(options.auto_execute_tools(true).build().unwrap()).unwrap();
+        let reply = client.ask("Add.").await.unwrap();
+        assert_eq!(reply.text, "Let me see.\n\nTwo.");
+        server.verify();
+        let requests = server.requests();
+        let requests: Vec<_> = requests.iter().map(Request::json).collect();
+        let streams: Vec<_> = requests.iter().map(|request| request["stream"].clone()).collect();
+        assert_eq!(streams, [true, false, false], "the refusal is remembered");
+        assert_eq!(requests[1].get("stream_options"), None);
+        let as_native = requests.iter().all(|request| request["tools"].is_array());
+        assert!(as_native, "the model still gets its tools");
+    }
+}
+
 #[tokio::test]
 async fn keys_are_masked_in_errors_and_debug() {
     const KEY: &str = "sk-very-secret-key";

@@ -5,6 +5,7 @@ mod profiles;
 mod secrets;
 mod servers;
 mod settings;
+mod streams;
 mod table;
 mod tokenize;
 

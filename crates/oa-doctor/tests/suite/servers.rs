@@ -86,18 +86,6 @@ async fn calls_left_in_text_fail() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_only_without_streaming_fail() {
-    let script = but(|request| {
-        let is_streamed = request.json()["stream"] == true;
-        (has_tools(request) && is_streamed).then(|| Reply::text("Let me see."))
-    });
-    assert_snapshot!(only(Probe::ForcedCalls, script).await, @r#"
-    forced calls    fail     calls arrive only without streaming
-                             -> ask for answers in one piece: .extra_body(json!({"stream": false}))
-    "#);
-}
-
-#[tokio::test(start_paused = true)]
 async fn broken_calls_fail() {
     for (reply, expected) in [
         (Reply::new().call("get_weather", "{\"city\": "), "a broken call"),
@@ -224,21 +212,6 @@ async fn model_loading_is_not_buffering() {
     )
     .await;
     assert_eq!(finding.verdict, Verdict::Ok, "{finding}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn documents_instead_of_streams_warn() {
-    let document = json!({ "choices": [{ "message": { "content": "one" } }], "usage":
-        { "prompt_tokens": 3, "completion_tokens": 1 } });
-    let report =
-        report(but(move |request| is_plain(request).then(|| Reply::json(200, document.clone()))))
-            .await;
-    others_are_ok(&report.findings, &[Probe::Streaming]);
-    assert_snapshot!(report.finding(Probe::Streaming).unwrap(), @"
-    streaming       warn     one JSON document instead of a stream
-                             -> text will arrive all at once: use a server or gateway that streams
-    ");
-    assert_snapshot!(report.finding(Probe::Usage).unwrap(), @"usage           ok       in the document: 3 tokens sent, 1 received");
 }
 
 #[tokio::test(start_paused = true)]

@@ -67,7 +67,7 @@ proptest! {
         parameters.tools = vec![ToolSpec::new("t", "", original.clone())];
         let mut demands = Demands::default();
         demands.plain_schemas = true;
-        demands.apply_to_schemas(&mut parameters);
+        demands.apply_to_parameters(&mut parameters);
         let plain = &parameters.tools[0].parameters;
         let text = plain.to_string();
         prop_assert!(!text.contains(":true") && !text.contains("[true"), "{text}");

@@ -35,6 +35,8 @@ pub struct Demands {
     pub single_types: bool,
     /// Answers with calls go back with their thinking (QUIRKS row 94).
     pub thinking: bool,
+    /// Answers are not streamed (QUIRKS row 143).
+    pub whole_answers: bool,
 }
 
 impl Demands {
@@ -43,11 +45,14 @@ impl Demands {
     pub fn add(&mut self, status: u16, message: &str) -> bool {
         let message = message.to_lowercase();
         let says = |words: &[&str]| words.iter().any(|words| message.contains(words));
-        let may_be_schema = matches!(status, 400 | 422 | 500);
-        let demand = if may_be_schema && says(&UNCOMPILED) {
+        // llama.cpp reports rejections as failures (QUIRKS row 103), and servers without streaming as not implemented.
+        let is_rejection = matches!(status, 400 | 422 | 500 | 501);
+        let demand = if is_rejection && says(&UNCOMPILED) {
             &mut self.plain_schemas
-        } else if may_be_schema && says(&UNTYPED) {
+        } else if is_rejection && says(&UNTYPED) {
             &mut self.single_types
+        } else if is_rejection && says(&UNSTREAMED) {
+            &mut self.whole_answers
         } else if !matches!(status, 400 | 422) {
             return false;
         } else if says(&["max_completion_tokens"]) && says(&REJECTED) {
@@ -77,9 +82,12 @@ impl Demands {
         }
     }
 
-    /// Changes the schemas of tools and of the response format.
-    pub fn apply_to_schemas(self, parameters: &mut ChatParameters) {
-        let Self { plain_schemas, single_types, .. } = self;
+    /// Changes the parameters: the schemas of tools and of the response format, and whether the answer is streamed.
+    pub fn apply_to_parameters(self, parameters: &mut ChatParameters) {
+        let Self { plain_schemas, single_types, whole_answers, .. } = self;
+        if whole_answers {
+            parameters.extra_body.insert("stream".to_owned(), false.into());
+        }
         let change = |schema: &mut Value, single_types| {
             if plain_schemas || single_types {
                 inline(schema);
@@ -157,4 +165,23 @@ const UNTYPED: [&str; 8] = [
     "unknown name \"$defs\"",
     "unknown name \"$ref\"",
     "upper filter",
+];
+
+/// Words with which servers say that a model streams no answers, or none with calls: Bedrock, OpenAI, Azure, Hugging Face,
+/// llama.cpp until May 2025, and gateways.
+const UNSTREAMED: [&str; 14] = [
+    "'stream' does not support",
+    "'stream' is not supported",
+    "`stream` is not supported",
+    "does not support stream mode",
+    "does not support streaming",
+    "doesn't support streaming",
+    "in streaming mode",
+    "stream is not supported",
+    "streaming completion is not support",
+    "streaming is not supported",
+    "streaming not supported",
+    "to stream this model",
+    "tools with stream",
+    "unsupported for streaming",
 ];

@@ -10,7 +10,7 @@ fn form(schema: Value, plain_schemas: bool, single_types: bool) -> Value {
     parameters.tools = vec![ToolSpec::new("book", "Books a stay", schema)];
     let mut demands = Demands::default();
     (demands.plain_schemas, demands.single_types) = (plain_schemas, single_types);
-    demands.apply_to_schemas(&mut parameters);
+    demands.apply_to_parameters(&mut parameters);
     parameters.tools[0].parameters.clone()
 }
 
@@ -237,7 +237,7 @@ fn response_formats_keep_their_types() {
     parameters.response_format = Some(format.clone());
     let mut demands = Demands::default();
     demands.single_types = true;
-    demands.apply_to_schemas(&mut parameters);
+    demands.apply_to_parameters(&mut parameters);
     assert_eq!(parameters.response_format, Some(format));
 }
 
@@ -290,20 +290,20 @@ fn plain_schemas_describe_their_restrictions() {
         Some(json!({ "type": "json_schema", "json_schema": { "name": "stay", "schema": schema } }));
     let before = parameters.clone();
     let mut demands = Demands::default();
-    demands.apply_to_schemas(&mut parameters);
+    demands.apply_to_parameters(&mut parameters);
     assert_eq!(parameters, before);
 
     demands.plain_schemas = true;
-    demands.apply_to_schemas(&mut parameters);
+    demands.apply_to_parameters(&mut parameters);
     assert_eq!(parameters.tools[0].parameters, plain);
     let format = parameters.response_format.as_ref().unwrap();
     assert_eq!(format["json_schema"]["schema"], plain);
     // Another time changes nothing, and a schema of any depth is no problem.
     let once = parameters.clone();
-    demands.apply_to_schemas(&mut parameters);
+    demands.apply_to_parameters(&mut parameters);
     assert_eq!(parameters, once);
     let deep = (0..100).fold(json!({}), |inner, _| json!({ "items": inner }));
     parameters.tools[0].parameters = deep.clone();
-    demands.apply_to_schemas(&mut parameters);
+    demands.apply_to_parameters(&mut parameters);
     assert_eq!(parameters.tools[0].parameters, deep);
 }
