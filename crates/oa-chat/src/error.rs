@@ -176,11 +176,17 @@ impl Error {
     }
 
     /// Creates the error that a server reported inside a stream.
-    pub(crate) fn in_stream(server: &ServerError, received: u64, secrets: &Secrets) -> Self {
+    pub(crate) fn in_stream(
+        server: &ServerError,
+        received: u64,
+        begun: bool,
+        secrets: &Secrets,
+    ) -> Self {
         let mut error = Self::from_server(server, None, secrets);
         error.0.received = Some(received);
-        let code = server.code.as_ref().and_then(|code| code.parse().ok());
-        error.0.reported_status = code.filter(|code| (300..600).contains(code));
+        error.0.retryable &= !begun;
+        error.0.retry_after = server.retry_after().filter(|_| error.0.retryable);
+        error.0.reported_status = server.reported_status();
         error
     }
 
@@ -244,10 +250,8 @@ impl Error {
         let telling = server.code.as_ref().filter(|code| !is_status(code));
         let code = telling.or(server.kind.as_ref()).or(server.code.as_ref());
         (error.0.status, error.0.code) = (status, code.map(|code| secrets.excerpt(code, WORD)));
-        error.0.retryable = !is_overflow
-            && status.is_some_and(|status| {
-                is_transient(status.as_u16(), &words) || error.blames_output()
-            });
+        let passes = server.is_transient(status.map(|status| status.as_u16()));
+        error.0.retryable = !is_overflow && (passes || status.is_some() && error.blames_output());
         error.0.context_sizes = server.context_sizes();
         error.0.context_size = server.context_size();
         error
@@ -441,8 +445,8 @@ impl Error {
     }
 
     /// Returns `true` if the same request may succeed later and no output was delivered, that is, if
-    /// [`RetryConfig`](crate::RetryConfig) retries it. The timeouts of a silent server, and errors that a server
-    /// reports inside a response with status 200, are not retryable.
+    /// [`RetryConfig`](crate::RetryConfig) retries it. The timeouts of a silent server are not retryable. Errors inside a
+    /// response with status 200 are retryable if they blame the server (QUIRKS row 144).
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         self.0.retryable
@@ -475,27 +479,6 @@ fn compression(headers: &HeaderMap) -> Option<&'static str> {
 
 const COMPRESSIONS: [&str; 8] =
     ["br", "compress", "dcb", "dcz", "deflate", "gzip", "x-gzip", "zstd"];
-
-fn is_transient(status: u16, words: &str) -> bool {
-    let transient = [408, 409, 425, 429, 500, 502, 503, 504, 529];
-    transient.contains(&status) && !(status == 500 && is_lasting(words))
-}
-
-/// True if a retry would fail again: some servers answer client mistakes with a 500 (QUIRKS row 103). What the model
-/// wrote is no such mistake, and the message may quote it (QUIRKS row 129).
-fn is_lasting(words: &str) -> bool {
-    let words = words.to_ascii_lowercase();
-    let has = |marks: &[&str]| marks.iter().any(|mark| words.contains(mark));
-    !has(&["failed to parse input at pos", "failed to parse json:", "error parsing tool call"])
-        && has(&[
-            "jinja",
-            "template",
-            "chat format",
-            "failed to parse",
-            "not supported",
-            "requires --",
-        ])
-}
 
 impl From<oa_types::Error> for Error {
     fn from(error: oa_types::Error) -> Self {

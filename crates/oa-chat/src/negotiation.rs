@@ -172,7 +172,7 @@ mod tests {
         let body = format!("{{\"error\":{{\"message\":\"{words}\"}}}}");
         if in_stream {
             let server = ServerError::from_body(body.as_bytes());
-            return Error::in_stream(&server, 0, &Secrets::new());
+            return Error::in_stream(&server, 0, false, &Secrets::new());
         }
         let (status, headers) = (StatusCode::BAD_REQUEST, HeaderMap::new());
         Error::response(status, &headers, body.as_bytes(), &Secrets::new())

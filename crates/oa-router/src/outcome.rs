@@ -25,7 +25,7 @@ pub(crate) enum Outcome {
 ///
 /// | outcome | errors | another server |
 /// | --- | --- | --- |
-/// | `Failed` | no connection; a broken connection; silence; a success without an answer; 401, 402, 408, 409, 425, 429, 5xx; an error without a status, reported in a stream | is tried |
+/// | `Failed` | no connection; a broken connection; silence; a success without an answer; 401, 402, 408, 409, 425, 429, 5xx; any other error that may pass; an error without a status, reported in a stream | is tried |
 /// | `Unfit` | 403, 404, redirects, a 500 about a template: this server cannot answer this request | is tried |
 /// | `Refused` | other 4xx, context overflow, limits | is not tried: it would fail too |
 /// | `Unrelated` | options, `total_timeout` | is not tried: it would fail too, or answer too late |
@@ -39,6 +39,8 @@ pub(crate) fn classify(error: &Error) -> Outcome {
         ErrorKind::Api => match error.reported_status() {
             // A 500 that cannot be retried is caused by the request (QUIRKS row 103).
             Some(500) if error.status().is_some() && !error.is_retryable() => Outcome::Unfit,
+            // Some gateways report their own failures as a 400 or 403 (QUIRKS row 145).
+            _ if error.is_retryable() => failed,
             // A rejected key is a failure of this server: another has a key of its own.
             None | Some(401 | 402 | 408 | 409 | 425 | 429 | 500..) => failed,
             Some(403 | 404 | 300..=399) => Outcome::Unfit,

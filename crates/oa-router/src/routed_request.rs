@@ -100,10 +100,10 @@ impl RoutedRequest {
         let Self { shared, tried, failures, .. } = self;
         // A server without the model fails the request each time: it is no reason to retry before the others
         // are back.
-        // In a stream the error is never retryable, so there its status alone decides.
-        let is_hopeless = |error: &Error| match error.status() {
-            Some(_) => !error.is_retryable(),
-            None => matches!(error.reported_status(), Some(401..=404)),
+        // An error in a stream without a known code may pass, although it is not retryable.
+        let is_hopeless = |error: &Error| {
+            let is_known = matches!(error.reported_status(), Some(401..=404));
+            !error.is_retryable() && (error.status().is_some() || is_known)
         };
         let hopeless = failures.iter().filter(|failure| is_hopeless(&failure.error));
         let hopeless = hopeless.map(|failure| failure.server).collect();

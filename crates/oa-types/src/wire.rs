@@ -17,6 +17,7 @@ mod single_types;
 mod subschemas;
 mod thinking;
 mod tool_name;
+mod transient;
 
 pub use self::demand::Demands;
 pub use self::error::ServerError;

@@ -62,8 +62,10 @@ impl Arriving {
 
     /// Returns the first error that the server reported inside its answer.
     pub(super) fn reported(&self) -> Option<Error> {
-        let (error, received) = (reported(self.pipeline.problems())?, self.pipeline.received());
-        let error = Error::in_stream(error, received, secrets_of(self.destination.as_ref()));
+        let Self { pipeline, destination, .. } = self;
+        let (error, begun) = (reported(pipeline.problems())?, pipeline.aggregator().has_begun());
+        let secrets = secrets_of(destination.as_ref());
+        let error = Error::in_stream(error, pipeline.received(), begun, secrets);
         Some(self.with_hint(error))
     }
 

@@ -9,7 +9,7 @@ use oa_client::{AgentOptions, AgentOptionsBuilder, Client, Error, ErrorKind, Res
 use oa_testkit::{MemoryServer, Reply, Script};
 use oa_transport::TimeoutKind;
 use oa_types::{Backoff, FinishReason, Message};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use suite::talk::interrupt_after;
@@ -35,7 +35,7 @@ fn failing_then(reply: Reply) -> Script {
 
 #[tokio::test(start_paused = true)]
 async fn transient_errors_are_retried() {
-    for status in [408, 409, 425, 429, 500, 502, 503, 504, 529] {
+    for status in [408, 409, 425, 429, 500, 502, 503, 504, 524, 529] {
         let (text, requests, time) = ask(failing_then(Reply::error(status, "busy"))).await;
         assert_eq!((text.unwrap().as_str(), requests), ("Done.", 2), "{status}");
         assert!(time <= Duration::from_millis(501), "{status}: {time:?}");
@@ -79,6 +79,43 @@ async fn retries_end_at_the_first_delta() {
     let (error, requests, _) = ask(failing_then(broken)).await;
     let error = error.unwrap_err();
     assert_eq!((error.kind(), error.is_retryable(), requests), (ErrorKind::Stream, false, 1));
+}
+
+/// Some servers send status 200 before they know whether they can answer (QUIRKS row 144).
+#[tokio::test(start_paused = true)]
+async fn overloads_inside_an_answer_are_retried() {
+    let chunk = |error: Value| format!("data: {}\n\n", json!({"choices": [], "error": error}));
+    let overload = || chunk(json!({"code": 429, "message": "Please try again in 3s."}));
+    let comment = ": processing\n\n";
+    let role = "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n";
+    for before in ["", comment, role] {
+        let reply = Reply::sse(format!("{before}{}data: [DONE]\n\n", overload()));
+        let (text, requests, time) = ask(failing_then(reply)).await;
+        assert_eq!((text.unwrap().as_str(), requests), ("Done.", 2), "{before}");
+        assert_eq!(time.as_secs(), 3, "as the server asks");
+    }
+    let server_error = chunk(json!({"message": "busy", "type": "server_error"}));
+    let (error, requests, _) = ask(Script::new().otherwise(Reply::sse(server_error))).await;
+    let error = error.unwrap_err();
+    assert_eq!((error.kind(), requests), (ErrorKind::Api, 3), "twice, and no more");
+    assert!(error.is_retryable());
+
+    let output = "data: {\"choices\":[{\"delta\":{\"content\":\"Hel\"}}]}\n\n";
+    let reply = Reply::sse(format!("{output}{}", overload()));
+    let (error, requests, _) = ask(failing_then(reply)).await;
+    let error = error.unwrap_err();
+    assert_eq!((error.kind(), requests), (ErrorKind::Api, 1), "output was delivered");
+    assert!(!error.is_retryable() && error.retry_after().is_none());
+}
+
+/// Gateways report the failures of servers behind them as mistakes of the client (QUIRKS row 145).
+#[tokio::test(start_paused = true)]
+async fn failures_behind_a_gateway_are_retried() {
+    let error = json!({"message": "Upstream request failed", "type": "server_error"});
+    for reply in [Reply::error(403, error), Reply::error(400, "unexpected EOF")] {
+        let (text, requests, _) = ask(failing_then(reply)).await;
+        assert_eq!((text.unwrap().as_str(), requests), ("Done.", 2));
+    }
 }
 
 #[tokio::test(start_paused = true)]

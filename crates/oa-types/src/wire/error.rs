@@ -221,7 +221,7 @@ fn read(json: &str) -> Option<Value> {
 
 /// Returns the object that describes the error: from `{"error": ..}`, `[{"error": ..}]`, `{"errors": [..]}`, or
 /// the value itself.
-fn innermost(value: &Value) -> &Value {
+pub(super) fn innermost(value: &Value) -> &Value {
     if let Some(first) = value.as_array().and_then(|list| list.first()) {
         return innermost(first);
     }

@@ -18,4 +18,5 @@ mod result_images;
 mod schemas;
 mod settings;
 mod stored;
+mod transient;
 mod wire;
