@@ -106,8 +106,12 @@ impl ServerError {
         let says = |word: &Option<String>, marks: &[&str]| {
             word.as_deref().is_some_and(|word| marks.contains(&word))
         };
-        let marks =
-            ["exceed_context_size_error", "context_length_exceeded", "string_above_max_length"];
+        let marks = [
+            "context_length_exceeded",
+            "exceed_context_size_error",
+            "string_above_max_length",
+            "tokens_limit_reached",
+        ];
         if says(&self.kind, &marks) || says(&self.code, &marks) {
             return true;
         }
@@ -117,11 +121,15 @@ impl ServerError {
             "maximum context length",
             "context length exceeded",
             "context window",
+            "context shift is disabled",
+            "cannot truncate prompt with n_keep",
             "contextwindowexceeded",
             "prompt is too long",
             "input is too long",
+            "exceeds context size",
             "exceeds the context",
             "exceeded max context length",
+            "greater than max_seq_len",
             "greater than the context length",
             "context length of only",
             "reached context length",
@@ -147,7 +155,10 @@ impl ServerError {
             "prompt token count of",
             "range of input length should be",
             "reduce the length of the messages",
+            "request body too large for",
             "should not exceed max_num_tokens",
+            "size limit exceeded by",
+            "tokens in request more than max tokens allowed",
             "tokens) exceeds the maximum allowed length",
         ]
         .iter()

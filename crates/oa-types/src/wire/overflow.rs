@@ -10,7 +10,7 @@ pub(super) struct Sizes {
 /// Sentences that servers write, in lower case: `{p}` is the prompt or a part of it, `{c}` the context, `{n}`
 /// any other number. The first match wins. Where a server says "about" or "at least", or states how much of a
 /// prompt it keeps, the number is not the size of the prompt.
-const SENTENCES: [&str; 27] = [
+const SENTENCES: [&str; 34] = [
     // OpenAI, vLLM, DeepSeek.
     "maximum context length is {c} tokens. however, you requested {n} tokens ({p} in the messages, {n} in the completion)",
     "maximum context length is {c} tokens. however, you requested {n} tokens ({p} in the messages, {p} in the functions, and {n} in the completion)",
@@ -37,13 +37,21 @@ const SENTENCES: [&str; 27] = [
     "prompt token count of {p} exceeds the limit of {c}",
     "number of input tokens {p} cannot exceed the total tokens limit {c}",
     "must be <= {c}. given: {p} `inputs` tokens and {n} `max_new_tokens`",
+    // GitHub's models, Poolside.
+    "max size: {c} tokens",
+    "input length {p} exceeds the maximum allowed input length of {c} tokens",
     // Moonshot: the prompt and the answer.
     "exceeded model token limit: {c} (requested: {n})",
     // Other local servers.
     "prompt has {p} tokens, but the configured context size is {c} tokens",
+    "request ({p} tokens) exceeds context size ({c} tokens",
+    "prompt too long: {p} tokens exceeds max context window of {c} tokens",
+    "prompt length {p} is greater than max_seq_len {c}",
+    "request length {p} + {n} is greater than max_seq_len {c}",
     // LM Studio. The part of the prompt that it keeps may be smaller than the prompt.
     "model is loaded with context length of only {c} tokens",
     "(n_keep: {n}>= n_ctx: {c})",
+    "cannot truncate prompt with n_keep ({n}) >= n_ctx ({c})",
     "the input has {p} tokens, but the context length only supports {c} tokens",
     "reached context length of {c} tokens",
     // Servers that state only the context size.

@@ -27,8 +27,8 @@ impl ServerError {
         match status.or_else(|| self.reported_status()) {
             Some(408 | 409 | 425 | 429 | 502..=504 | 520..=524 | 529) => true,
             Some(500) => !is_lasting(&words),
-            // What is wrong with a key or an account stays wrong.
-            Some(401 | 402) => false,
+            // What is wrong with a key, an account or the size of the request stays wrong.
+            Some(401 | 402 | 413) => false,
             _ => self.blames_server(&words) && !is_lasting(&words),
         }
     }

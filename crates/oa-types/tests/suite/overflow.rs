@@ -119,6 +119,10 @@ fn ambiguous_messages_give_no_sizes() {
         None,
         4096,
     );
+    // Newer versions of LM Studio (anomalyco/opencode #11141; continuedev/continue #11279).
+    check("Cannot truncate prompt with n_keep (15028) >= n_ctx (7424)", None, 7424);
+    // GitHub's models count by bytes, too (evalstate/fast-agent #346).
+    check("Request body too large for gpt-4o model. Max size: 8000 tokens.", None, 8000);
     // Ollama states no sizes, or only a difference.
     check("the input length exceeds the context length", None, None);
     check("prompt too long; exceeded max context length by 120 tokens", None, None);
@@ -206,9 +210,34 @@ fn overflows_in_many_words_are_recognized() {
         "Prompt exceeds max length",
         "the prompt is longer than the context length currently available to the model",
         "ValidationException: Input exceeds the max input token limit",
+        // llama.cpp, when an answer fills the context (ggml-org/llama.cpp #13577).
+        "context shift is disabled",
+        // GLM behind gateways (anomalyco/opencode #27628), Cohere.
+        "tokens in request more than max tokens allowed",
+        "too many tokens: size limit exceeded by 11326 tokens. Try using shorter or fewer inputs.",
     ] {
         check(message, None, None);
     }
+}
+
+#[test]
+fn sizes_of_other_local_servers_are_read() {
+    // omlx (jundot/omlx #298).
+    check(
+        "Prompt too long: 36829 tokens exceeds max context window of 32768 tokens",
+        36_829,
+        32_768,
+    );
+    // TabbyAPI (SillyTavern/SillyTavern #3543).
+    check("Request length 71599 + 2048 is greater than max_seq_len 65536", 71_599, 65_536);
+    check("Prompt length 70000 is greater than max_seq_len 65536", 70_000, 65_536);
+    // A relay to llama.cpp, and Poolside (llmmllab/llmmllab-api #56; earendil-works/pi #4943).
+    check("request (53192 tokens) exceeds context size (50176 tokens)", 53_192, 50_176);
+    check(
+        "Input length 131393 exceeds the maximum allowed input length of 131040 tokens.",
+        131_393,
+        131_040,
+    );
 }
 
 #[test]

@@ -11,6 +11,10 @@ fn statuses_of_servers_pass() {
     for status in [408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529] {
         assert!(passes(Some(status), "busy") && passes(Some(status), ""), "{status}");
     }
+    // Groq's limit for a minute, which one request exceeds.
+    let tokens =
+        r#"{"error":{"message":"Request too large: Limit 6000","code":"rate_limit_exceeded"}}"#;
+    assert!(!passes(Some(413), tokens));
     for status in [301, 400, 401, 402, 403, 404, 413, 422, 501, 505] {
         assert!(!passes(Some(status), "busy") && !passes(Some(status), ""), "{status}");
     }
@@ -45,7 +49,8 @@ fn failures_behind_a_gateway_pass() {
         (400, r#"{"error":{"message":"The service is busy.","status":"UNAVAILABLE"}}"#),
     ] {
         assert!(passes(Some(status), body), "{body}");
-        assert!(!passes(Some(401), body) && !passes(Some(402), body), "a key stays wrong: {body}");
+        let lasting = [401, 402, 413].map(|status| passes(Some(status), body));
+        assert_eq!(lasting, [false; 3], "a key and a size stay wrong: {body}");
     }
     for body in [
         r#"{"error":{"message":"messages[1].content: unexpected EOF at line 1","type":"invalid_request_error"}}"#,
