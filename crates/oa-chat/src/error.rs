@@ -356,8 +356,8 @@ impl Error {
         self.0.request_id.as_deref()
     }
 
-    /// Returns how long the server asks to wait before a retry: from a header, or, with a 429, from a sentence in its
-    /// message, such as "Please try again in 7.66s".
+    /// Returns how long the server asks to wait before a retry: from a header, or, with a 429, from its body, such as
+    /// "Please try again in 7.66s".
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after

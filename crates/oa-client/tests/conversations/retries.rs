@@ -150,6 +150,11 @@ async fn retry_after_is_honored_up_to_the_cap() {
         (Reply::error(503, "slow").header("retry-after", "60"), 60_000),
         (Reply::error(429, "Limit reached. Please try again in 7.66s. Pay."), 7_660),
         (Reply::error(429, "Please try again in 7s.").header("retry-after", "3"), 3_000),
+        (Reply::error(429, "Over the limit. Please retry after 33 seconds."), 33_000),
+        (
+            Reply::error(429, json!({"message": "Busy.", "details": [{}, {"retryDelay": "4.5s"}]})),
+            4_500,
+        ),
     ] {
         let (text, requests, time) = ask(failing_then(reply)).await;
         assert_eq!((text.unwrap().as_str(), requests), ("Done.", 2));

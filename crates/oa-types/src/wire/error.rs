@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::overflow::Sizes;
-use super::retry_words::in_words;
+use super::retry_words::{in_member, in_words};
 use crate::nesting::shallow;
 
 /// The longest part of a server's message that is shown, in characters.
@@ -186,11 +186,13 @@ impl ServerError {
         self.sizes().context
     }
 
-    /// Returns the delay before a retry, if the message states one: "Please try again in 7.66s" (QUIRKS row 100). Servers
-    /// use that sentence with status 429.
+    /// Returns the delay before a retry, if the error states one: in its message, as in "Please try again in 7.66s", or
+    /// as `retryDelay` in its details (QUIRKS row 100). Servers do so with status 429.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        in_words(&self.message)
+        let details = innermost(&self.raw)["details"].as_array().into_iter().flatten();
+        let mut delays = details.filter_map(|detail| detail["retryDelay"].as_str());
+        delays.find_map(in_member).or_else(|| in_words(&self.message))
     }
 
     fn sizes(&self) -> Sizes {

@@ -2,21 +2,66 @@
 
 use std::time::Duration;
 
-/// Reads a wait that is only in the message: "Please try again in 1m2.5s". Returns `None` for any other form, and
-/// for two waits that differ.
+/// The words before a wait: of OpenAI and Groq, Gemini, Azure, and GitHub.
+const PHRASES: [&str; 4] = ["try again in ", "retry in ", "retry after ", WAIT];
+
+/// Without a number behind it, this tells no time.
+const WAIT: &str = "please wait ";
+
+/// Reads a wait that is only in the message: "Please try again in 1m2.5s", "Please retry after 33 seconds". Returns
+/// `None` for any other form, and for two waits that differ.
 pub(super) fn in_words(message: &str) -> Option<Duration> {
-    let mut told = message.split("Please try again in ").skip(1).map(time);
-    let wait = told.next()??;
-    told.all(|other| other == Some(wait)).then_some(wait)
+    // Places in it are the same in the message.
+    let lower_case = message.to_ascii_lowercase();
+    let mut told = None;
+    for phrase in PHRASES {
+        for (at, _) in lower_case.match_indices(phrase) {
+            let text = &message[at + phrase.len()..];
+            if phrase == WAIT && !text.starts_with(|c: char| c.is_ascii_digit()) {
+                continue;
+            }
+            let wait = time(text)?;
+            if *told.get_or_insert(wait) != wait {
+                return None;
+            }
+        }
+    }
+    told
+}
+
+/// Reads a wait that is a member of its own: `"34.07s"`.
+pub(super) fn in_member(delay: &str) -> Option<Duration> {
+    (!delay.contains(char::is_whitespace)).then(|| time(delay))?
 }
 
 /// Units from large to small, in seconds.
 const UNITS: [(&str, f64); 4] = [("h", 3600.0), ("m", 60.0), ("s", 1.0), ("ms", 0.001)];
 
-/// Reads the time at the start of a text: numbers with units, from large to small; the last may have a fraction.
+/// The same units as words of their own.
+const WORDS: [(&str, &str); 6] = [
+    ("hour", "h"),
+    ("hours", "h"),
+    ("minute", "m"),
+    ("minutes", "m"),
+    ("second", "s"),
+    ("seconds", "s"),
+];
+
+/// Reads the time at the start of a text: numbers with units, from large to small, the last of which may have a fraction;
+/// or one number and a unit as a word.
 fn time(text: &str) -> Option<Duration> {
-    let mut left = text.split_whitespace().next()?.trim_end_matches(['.', ',', ';']);
-    if left.is_empty() || text.starts_with(char::is_whitespace) {
+    let mut words =
+        text.split(char::is_whitespace).map(|word| word.trim_end_matches(['.', ',', ';', ')']));
+    let (first, second) = (words.next()?, words.next().unwrap_or_default());
+    let unit = WORDS.iter().find(|(word, _)| word.eq_ignore_ascii_case(second));
+    match unit.filter(|_| first.ends_with(|c: char| c.is_ascii_digit())) {
+        Some((_, unit)) => short(&format!("{first}{unit}")),
+        None => short(first),
+    }
+}
+
+fn short(mut left: &str) -> Option<Duration> {
+    if left.is_empty() {
         return None;
     }
     let mut sum = Duration::ZERO;
@@ -62,6 +107,10 @@ mod tests {
             ("1s200ms", 1_200),
             ("0s", 0),
             ("20s. Please try again in 20s.", 20_000),
+            ("20 seconds", 20_000),
+            ("1.5 seconds, or pay", 1_500),
+            ("1 minute.", 60_000),
+            ("2 Hours", 7_200_000),
         ] {
             let told = in_words(&format!("Limit reached. Please try again in {wait}"));
             assert_eq!(told, Some(Duration::from_millis(milliseconds)), "{wait}");
@@ -72,7 +121,7 @@ mod tests {
             " 7s",
             "7",
             "7.66",
-            "20 seconds",
+            "20 sheep",
             "20sec",
             "-7s",
             "+7s",
@@ -98,5 +147,22 @@ mod tests {
             assert_eq!(in_words(&format!("Please try again in {wait}")), None, "{wait}");
         }
         assert_eq!(in_words("Please retry in 7s, or try again in 8s."), None);
+        for (message, seconds) in [
+            // Azure, also behind gateways that drop its header (openai/openai-node #1108, openai/codex #5956).
+            (
+                "Requests have exceeded token rate limit. Please retry after 33 seconds. Please go here: h",
+                33,
+            ),
+            ("Rate limit exceeded. Try again in 35 seconds.", 35),
+            // GitHub, Gemini.
+            ("Rate limit of 10 per 60s exceeded. Please wait 28 seconds before retrying.", 28),
+            ("You exceeded your current quota. Please retry in 34.0s.", 34),
+            ("Please wait before you try again in 4s.", 4),
+        ] {
+            assert_eq!(in_words(message), Some(Duration::from_secs(seconds)), "{message}");
+        }
+        assert_eq!(in_words("Too many tokens, please wait before trying again."), None);
+        assert_eq!(in_member("34.5s"), Some(Duration::from_millis(34_500)));
+        assert_eq!((in_member("34 seconds"), in_member("soon"), in_member("")), (None, None, None));
     }
 }
