@@ -77,7 +77,8 @@ pub(crate) fn event_stream(served: &Served, viewer: Viewer, encoder: impl Encode
     let mut response = Response::new(Body::from_stream(body));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    // Development servers and other proxies compress what may be transformed, and hold it back meanwhile.
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }

@@ -38,6 +38,17 @@ async fn viewer_resumes_after_its_last_event() {
     assert_eq!(stored, seen.last().expect("events were seen").id);
 }
 
+/// A proxy that compresses a stream holds its events back.
+#[tokio::test]
+async fn streams_must_not_be_transformed() {
+    let app = App::new(|server| server);
+    let path = app.create().await;
+    let request = Request::builder().uri(format!("{path}/events")).body(Body::empty());
+    let response = app.request(request.expect("the request is valid")).await;
+    assert_eq!(response.headers()["cache-control"], "no-cache, no-transform");
+    assert_eq!(response.headers()["x-accel-buffering"], "no");
+}
+
 /// A client that sends the header before it knows any event.
 #[tokio::test]
 async fn empty_last_event_id_names_no_event() {
