@@ -165,7 +165,7 @@ impl AgentServer {
         let router = Router::new()
             .nest("/api", in_json(native::routes()))
             .nest("/api/chat", chat)
-            .nest("/ag-ui", in_json(ag_ui::routes()))
+            .merge(in_json(ag_ui::routes()))
             .nest("/v1", in_json(openai::routes()))
             .merge(page::routes())
             // `whole_bodies` has already limited the body.

@@ -108,7 +108,9 @@ pub(crate) fn read(body: &[u8], limits: &ServeLimits) -> Result<RunInput, Refusa
         turn.prompt = Some(turn.history.remove(last));
         turn.answers.results.clear();
     }
-    if turn.prompt.is_none() && !body.messages.iter().any(|message| message.role != "system") {
+    // Some clients answer interrupts without the history: what waits is known here.
+    let is_said = |message: &FrontMessage| message.role != "system";
+    if turn.prompt.is_none() && resume.is_empty() && !body.messages.iter().any(is_said) {
         return Err(Refusal::bad_request("the run has no messages"));
     }
     turn.answers.approvals = resume.iter().map(approval).collect::<Result<_, _>>()?;

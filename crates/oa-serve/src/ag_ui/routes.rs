@@ -19,7 +19,8 @@ use crate::served::Served;
 use crate::stream::event_stream;
 
 pub(crate) fn routes() -> Router<Served> {
-    Router::new().route("/", post(run))
+    // Users write the address with and without a slash at the end, and the client follows no redirect.
+    Router::new().route("/ag-ui", post(run)).route("/ag-ui/", post(run))
 }
 
 async fn run(State(served): State<Served>, body: Bytes) -> Result<Response, Refusal> {

@@ -321,3 +321,69 @@ async fn approved_calls_keep_their_keys() {
     }
     assert!(keys[0].is_string() && keys[0] == keys[1], "{keys:?}");
 }
+
+/// The server knows the waiting call, and the protocol does not say that the history comes along.
+#[tokio::test]
+async fn interrupts_are_answered_without_history() {
+    for (status, payload, expected) in
+        [("resolved", json!({"approved": true}), "deleted"), ("cancelled", json!(null), "said no")]
+    {
+        let app = App::new(|server| server);
+        let run = app.frames("/ag-ui", &thread(json!([user("[delete]")]))).await;
+        let end = of(&run, "RUN_FINISHED").next().expect("an end");
+        let id = &end["outcome"]["interrupts"][0]["id"];
+        let mut answer = thread(json!([]));
+        answer["resume"] = json!([{"interruptId": id, "status": status, "payload": payload}]);
+        let run = app.frames("/ag-ui", &answer).await;
+        assert!(words(&run, "TOOL_CALL_RESULT", "content").contains(expected), "{run:?}");
+        assert!(words(&run, "TEXT_MESSAGE_CONTENT", "delta").starts_with("Result: "), "{run:?}");
+        // Nothing waits any more, and there is nothing to continue.
+        assert_eq!(app.post("/ag-ui", answer).await.0, StatusCode::BAD_REQUEST);
+    }
+}
+
+/// CopilotKit adds a result of its own for a call that it has asked about.
+#[tokio::test]
+async fn made_up_results_are_not_taken() {
+    let app = App::new(|server| server);
+    let run = app.frames("/ag-ui", &thread(json!([user("[delete]")]))).await;
+    let waits = &of(&run, "RUN_FINISHED").next().expect("an end")["outcome"]["interrupts"][0];
+    let call = json!({
+        "id": waits["toolCallId"], "type": "function",
+        "function": {"name": "delete_file", "arguments": "{\"path\":\"notes.txt\"}"},
+    });
+    let made_up = json!({"id": "m", "role": "tool", "toolCallId": waits["toolCallId"], "content": "{\"approved\":true}"});
+    let mut messages = vec![
+        user("[delete]"),
+        json!({"id": "a", "role": "assistant", "toolCalls": [call]}),
+        made_up,
+    ];
+    let mut answer = thread(json!(messages));
+    answer["resume"] =
+        json!([{"interruptId": waits["id"], "status": "resolved", "payload": {"approved": true}}]);
+    let run = app.frames("/ag-ui", &answer).await;
+    assert!(words(&run, "TOOL_CALL_RESULT", "content").contains("notes.txt"), "{run:?}");
+    let real = json!({"id": "r", "role": "tool", "toolCallId": waits["toolCallId"], "content": "{\"deleted\":\"notes.txt\"}"});
+    messages.extend([
+        real,
+        json!({"id": "b", "role": "assistant", "content": "x"}),
+        user("[body]"),
+    ]);
+    let run = app.frames("/ag-ui", &thread(json!(messages))).await;
+    let body = words(&run, "TEXT_MESSAGE_CONTENT", "delta");
+    assert!(body.contains("deleted") && !body.contains("approved"), "{body}");
+}
+
+/// Users write the address of the agent either way.
+#[tokio::test]
+async fn address_may_end_with_a_slash() {
+    let app = App::new(|server| server);
+    let run = app.frames("/ag-ui/", &thread(json!([user("Hello")]))).await;
+    assert_eq!(words(&run, "TEXT_MESSAGE_CONTENT", "delta"), "You said: Hello");
+    let nested = App { router: axum::Router::new().nest("/agent", app.router), ..app };
+    for path in ["/agent/ag-ui", "/agent/ag-ui/"] {
+        let run = nested.frames(path, &thread(json!([user("Hello")]))).await;
+        assert_eq!(words(&run, "TEXT_MESSAGE_CONTENT", "delta"), "You said: Hello");
+    }
+    assert_eq!(nested.post("/agent/ag-ui/x", json!({})).await.0, StatusCode::NOT_FOUND);
+}
