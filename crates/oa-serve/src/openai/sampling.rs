@@ -161,7 +161,8 @@ fn number(
 }
 
 fn tokens(value: Option<&Value>, name: &'static str) -> Result<Option<u32>, Refusal> {
-    let Some(value) = value else { return Ok(None) };
+    // Local servers take -1 for no limit, and so front ends for them send it.
+    let Some(value) = value.filter(|value| value.as_i64() != Some(-1)) else { return Ok(None) };
     let tokens = value.as_u64().filter(|tokens| *tokens > 0);
     let tokens = tokens.ok_or_else(|| wrong(name, "must be an integer above 0"))?;
     // A larger value has no effect as a limit.

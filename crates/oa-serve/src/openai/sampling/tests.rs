@@ -40,6 +40,17 @@ fn negative_seeds_are_forwarded() {
     assert_eq!(Value::Object(to.extra_body), json!({"seed": -1}));
 }
 
+/// Servers on local machines read it as the lack of a limit.
+#[test]
+fn a_limit_of_minus_one_is_none() {
+    let mut agent = ChatParameters::new("model");
+    for own in [None, Some(7)] {
+        agent.max_tokens = own;
+        let to = applied(&json!({"max_tokens": -1, "max_completion_tokens": -1}), &agent);
+        assert_eq!(to.max_tokens, own);
+    }
+}
+
 #[test]
 fn invalid_parameters_are_named() {
     for (name, value) in [
