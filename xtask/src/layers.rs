@@ -366,6 +366,7 @@ pub(crate) const ROWS: &[Row] = &[
             "oa-executor",
             "oa-hooks",
             "oa-json",
+            "oa-redact",
             "oa-session",
             "oa-sse",
             "oa-tools",

@@ -17,8 +17,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::error::Refusal;
 use crate::front_session::{BeginFront, Front};
-use crate::limits::ServeLimits;
-use crate::permit::Permit;
+use crate::limits::{Permit, ServeLimits};
 use crate::seat::Seat;
 
 /// A conversation in memory.

@@ -20,8 +20,7 @@ use tokio::time::timeout;
 use crate::conversation::{Begin, Conversation, Status};
 use crate::error::Refusal;
 use crate::front_session::{answer_members, with_claims, without_claim};
-use crate::limits::ServeLimits;
-use crate::permit::Permit;
+use crate::limits::{Permit, ServeLimits};
 use crate::run::{Phase, Policy, Start, drive, save_again};
 use crate::seat::{Seat, give};
 

@@ -18,8 +18,8 @@ use crate::error::Refusal;
 use crate::front::FrontTurn;
 use crate::front_session::{BeginFront, Front, FrontMark, FrontProtocol, session_id};
 use crate::history::{Joined, closed, join};
+use crate::limits::Permit;
 use crate::openai::{CallIds, Sampling};
-use crate::permit::Permit;
 use crate::run::{Policy, Start, drive};
 use crate::seat::Seat;
 

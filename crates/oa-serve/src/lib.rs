@@ -45,7 +45,6 @@ mod front;
 mod front_session;
 mod front_state;
 mod history;
-mod permit;
 mod review;
 mod run;
 mod run_stream;

@@ -1,4 +1,7 @@
+use std::sync::Arc;
 use std::time::Duration;
+
+use tokio::sync::watch;
 
 /// The limits of a server. They bound everything that clients send and everything that is kept for them.
 ///
@@ -64,5 +67,27 @@ impl Default for ServeLimits {
             shutdown: Duration::from_secs(10),
             keep_alive: Duration::from_secs(5),
         }
+    }
+}
+
+/// The place of a run among those in progress.
+#[derive(Debug)]
+pub(crate) struct Permit(Arc<watch::Sender<usize>>);
+
+impl Permit {
+    /// Returns a place, unless there are `most` runs.
+    pub(crate) fn take(runs: &Arc<watch::Sender<usize>>, most: usize) -> Option<Self> {
+        let has_room = runs.send_if_modified(|runs| {
+            let has_room = *runs < most;
+            *runs += usize::from(has_room);
+            has_room
+        });
+        has_room.then(|| Self(Arc::clone(runs)))
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.0.send_modify(|runs| *runs -= 1);
     }
 }

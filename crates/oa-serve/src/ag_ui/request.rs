@@ -13,12 +13,10 @@ use serde_json::{Value, json};
 use crate::body::{self, Arguments};
 use crate::error::Refusal;
 use crate::front::{
-    Answers, Approval, ClientResult, FrontTurn, check_parts, client_tool, result_text, unseen,
+    Answers, Approval, ClientResult, FrontTurn, LONGEST_ID, attached, check_parts, client_tool,
+    result_text,
 };
 use crate::limits::ServeLimits;
-
-/// The longest id of a thread or a run, in bytes.
-const LONGEST_ID: usize = 256;
 
 /// A run input. Members of later versions are ignored, and null counts as absent.
 #[derive(Deserialize)]
@@ -216,7 +214,7 @@ fn content(content: &Value) -> Vec<ContentBlock> {
             let block = |part: &Value| match part["text"].as_str() {
                 Some(part) => text(part),
                 None if part.is_object() => {
-                    Some(image(part).map_or_else(|| unseen(part).into(), ContentBlock::from))
+                    Some(image(part).map_or_else(|| attached(part).into(), ContentBlock::from))
                 }
                 None => None,
             };

@@ -9,11 +9,8 @@ use serde_json::{Value, json};
 
 use crate::body;
 use crate::error::Refusal;
-use crate::front::{Answers, Approval, ClientResult, FrontTurn, unseen};
+use crate::front::{Answers, Approval, ClientResult, FrontTurn, LONGEST_ID, attached};
 use crate::limits::ServeLimits;
-
-/// The longest id of a chat or a message, in bytes.
-const LONGEST_ID: usize = 256;
 
 /// A request from the client's transport. Unknown members are ignored.
 #[derive(Deserialize)]
@@ -226,7 +223,7 @@ fn user_content(parts: &[Value]) -> Vec<ContentBlock> {
         {
             return Some(image.into());
         }
-        Some(unseen(part).into())
+        Some(attached(part).into())
     };
     parts.iter().filter_map(block).collect()
 }

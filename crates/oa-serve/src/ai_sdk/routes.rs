@@ -26,17 +26,11 @@ pub(crate) fn routes() -> Router<Served> {
 }
 
 /// A refusal. The client shows the text of its body to the user.
-struct ChatError(Refusal);
+type ChatError = (StatusCode, String);
 
 impl From<Refusal> for ChatError {
     fn from(refusal: Refusal) -> Self {
-        Self(refusal)
-    }
-}
-
-impl IntoResponse for ChatError {
-    fn into_response(self) -> Response {
-        (self.0.status, self.0.message).into_response()
+        (refusal.status, refusal.message)
     }
 }
 

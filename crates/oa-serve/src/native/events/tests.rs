@@ -11,8 +11,7 @@ use tokio::sync::watch;
 
 use super::*;
 use crate::conversation::{Begin, Conversation, From, Viewer};
-use crate::limits::ServeLimits;
-use crate::permit::Permit;
+use crate::limits::{Permit, ServeLimits};
 use crate::seat::Seat;
 use crate::tests::sample_turn::{everything, turn};
 
