@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::io::{IsTerminal, Read, Write, stderr, stdin, stdout};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
 use std::time::Duration;
 
 use open_agent::events::TurnText;
@@ -24,6 +26,9 @@ use crate::settings::Settings;
 
 /// The longest prompt from a pipe, in bytes.
 const LONGEST: u64 = 16 * 1024 * 1024;
+/// The wait for the end of a pipe without a word about it.
+const QUIET: Duration = Duration::from_secs(2);
+const UNENDING: &str = "waiting for the end of standard input, which is a part of the prompt; without one, use </dev/null";
 
 /// Sends the prompt, prints the answer, and returns.
 pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
@@ -132,8 +137,7 @@ fn waiting(conversation: &Conversation) -> bool {
 fn prompt(args: &ChatArgs) -> Result<String> {
     let mut prompt = args.prompt.join(" ");
     if !stdin().is_terminal() {
-        let mut bytes = Vec::new();
-        stdin().lock().take(LONGEST + 1).read_to_end(&mut bytes)?;
+        let bytes = piped()?;
         if bytes.len() as u64 > LONGEST {
             return Err(Failure::usage("standard input is longer than 16 MiB"));
         }
@@ -151,6 +155,23 @@ fn prompt(args: &ChatArgs) -> Result<String> {
         ));
     }
     Ok(prompt)
+}
+
+/// Reads standard input, one byte beyond the limit. Schedulers and other programs often leave it open without an end, so
+/// this says what it waits for; but not on a terminal, where an editor that feeds the pipe may be drawing.
+fn piped() -> Result<Vec<u8>> {
+    let (reading, is_over) = channel::<()>();
+    thread::Builder::new().name("oa-input".to_owned()).spawn(move || {
+        // Ends with the input, because the sender is dropped.
+        let waits = is_over.recv_timeout(QUIET) == Err(RecvTimeoutError::Timeout);
+        if waits && !stderr().is_terminal() {
+            tell(UNENDING);
+        }
+    })?;
+    let mut bytes = Vec::new();
+    stdin().lock().take(LONGEST + 1).read_to_end(&mut bytes)?;
+    drop(reading);
+    Ok(bytes)
 }
 
 /// Shows an update, except that the reason why the conversation could not be saved is kept for the end.

@@ -1,5 +1,8 @@
 //! The program in pipes: plain text, no escapes, exit status.
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
 use crate::program::{Home, not_found, text};
 
 #[test]
@@ -38,6 +41,30 @@ fn arguments_come_before_the_input() {
     assert_eq!(
         text(&output.stderr),
         "✓ count_words(text: \"count these:\\n\\none two\") → 4 words\n"
+    );
+}
+
+/// A scheduler or another program may pass on an input that never ends.
+#[test]
+fn input_without_an_end_is_explained() {
+    let home = Home::new();
+    let mut child = home
+        .command(&["chat", "--stand-in", "Hello"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let input = child.stdin.take().expect("its input is ours");
+    let mut errors = BufReader::new(child.stderr.take().expect("its errors are ours"));
+    let mut told = String::new();
+    errors.read_line(&mut told).expect("it is text");
+    assert!(told.starts_with("waiting for the end of standard input"), "{told}");
+    drop(input);
+    let output = child.wait_with_output().expect("the program ends");
+    assert!(
+        output.status.success() && text(&output.stdout).starts_with("# A stand-in"),
+        "{output:?}"
     );
 }
 
