@@ -95,7 +95,7 @@ pub fn reference() -> String {
     tables
 }
 
-/// Parses a line. A path is not a command.
+/// Parses a line. Neither a path nor a comment of a program is a command, and an unknown word is none behind a space.
 #[must_use]
 pub fn parse(line: &str) -> Entered {
     let text = line.trim();
@@ -106,7 +106,8 @@ pub fn parse(line: &str) -> Entered {
         return Entered::Prompt(line.trim_end().to_owned());
     };
     let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
-    if name.contains('/') || name.is_empty() {
+    let is_word = |name: &str| name == "?" || name.chars().all(char::is_alphanumeric);
+    if name.is_empty() || !is_word(name) {
         return Entered::Prompt(line.trim_end().to_owned());
     }
     let rest = rest.trim();
@@ -134,9 +135,14 @@ pub fn parse(line: &str) -> Entered {
         "system" => Entered::Command(Command::System(some)),
         "tools" => alone(Command::Tools),
         "undo" => alone(Command::Undo),
+        _ if line.starts_with(' ') => Entered::Prompt(line.trim_end().to_owned()),
+        other if some.is_some() => Entered::Unknown(format!("{}{SPACE}", unknown(other))),
         other => Entered::Unknown(unknown(other)),
     }
 }
+
+/// The way to send what looks like a command.
+const SPACE: &str = "; begin with a space to send the line to the model";
 
 fn unknown(name: &str) -> String {
     let shown = excerpt(name, 40);

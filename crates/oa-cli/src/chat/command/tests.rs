@@ -14,8 +14,18 @@ fn every_command_of_the_list_is_known() {
 fn paths_are_not_commands() {
     let model = Command::Model(Some("qwen3:8b".to_owned()));
     assert_eq!(parse("/model qwen3:8b"), Entered::Command(model));
-    let path = "/etc/hosts is what?";
-    assert_eq!(parse(path), Entered::Prompt(path.to_owned()));
+    for path in ["/etc/hosts is what?", "/README.md is empty", "/**\n * Adds.\n */", "/my-data"] {
+        assert_eq!(parse(path), Entered::Prompt(path.to_owned()));
+    }
+}
+
+#[test]
+fn a_space_makes_a_prompt_of_an_unknown_word() {
+    let told =
+        "unknown command /tmp; /help lists all; begin with a space to send the line to the model";
+    assert_eq!(parse("/tmp is full, why?"), Entered::Unknown(told.to_owned()));
+    assert_eq!(parse(" /tmp is full, why?\n"), Entered::Prompt(" /tmp is full, why?".to_owned()));
+    assert_eq!(parse(" /quit"), Entered::Command(Command::Quit));
 }
 
 #[test]
