@@ -43,7 +43,11 @@ async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
     let log = beside(&args.output, "log");
     let replies = BatchLog::open(&log).await?;
     if replies.replies() > 0 {
-        tell(&format!("{} replies are in the log of an earlier run", replies.replies()));
+        let (count, log) = (replies.replies(), log.display());
+        tell(&format!(
+            "{count} replies are in the log of an earlier run, and are used whatever the settings are now; to ask again, \
+             delete {log}"
+        ));
     }
     let options = BatchOptions::new(agent.options).concurrency(args.at_once).in_input_order(true);
     let prompts = Lines::new(file).map_while(Result::ok).map(|prompt| Message::user(prompt.text));

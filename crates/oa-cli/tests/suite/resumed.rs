@@ -60,6 +60,11 @@ fn go_on(home: &Home) {
     assert!(output.status.success(), "{output:?}");
     let told = text(&output.stderr);
     assert!(told.contains("5 replies are in the log of an earlier run"), "{told}");
+    // Another model, for example, would answer only the others.
+    assert!(
+        told.contains("whatever the settings are now; to ask again, delete out.jsonl.log"),
+        "{told}"
+    );
     let out = std::fs::read_to_string(home.path().join("out.jsonl")).expect("the output");
     for (number, line) in out.lines().enumerate() {
         let line: serde_json::Value = serde_json::from_str(line).expect("JSON");
