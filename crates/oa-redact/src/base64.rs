@@ -48,7 +48,8 @@ pub fn decode_url(url: &str) -> Option<Vec<u8>> {
     let mut pieces = data.split('%');
     let mut bytes = pieces.next()?.as_bytes().to_vec();
     for piece in pieces {
-        bytes.push(u8::from_str_radix(piece.get(..2)?, 16).ok()?);
+        let digits = piece.get(..2).filter(|it| it.bytes().all(|it| it.is_ascii_hexdigit()))?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
         bytes.extend_from_slice(&piece.as_bytes()[2..]);
     }
     Some(bytes)
@@ -100,9 +101,14 @@ mod tests {
         ] {
             assert_eq!(decode_url(url).as_deref(), Some(data.as_bytes()), "{url}");
         }
-        for url in
-            ["data:text/plain", "https://a.example/,", "data:,%4", "data:,%zz", "data:;base64,Z"]
-        {
+        for url in [
+            "data:text/plain",
+            "https://a.example/,",
+            "data:,%4",
+            "data:,%zz",
+            "data:,%+1",
+            "data:;base64,Z",
+        ] {
             assert_eq!(decode_url(url), None, "{url}");
         }
     }
