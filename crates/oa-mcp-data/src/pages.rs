@@ -52,6 +52,8 @@ impl Pages {
         self.next = cursor.map(|cursor| json!({ "cursor": cursor }));
         match page.get_mut(self.member).map(Value::take) {
             Some(Value::Array(entries)) => Ok(entries),
+            // Servers in Go write an empty list as null.
+            Some(Value::Null) => Ok(Vec::new()),
             _ => {
                 let excerpt = secrets.excerpt(&page.to_string(), 200);
                 let what = self.member;
@@ -140,8 +142,18 @@ mod tests {
     }
 
     #[test]
+    fn empty_page_may_be_null() {
+        let server = |params: &Value| match params["cursor"].as_str() {
+            None => json!({ "tools": null, "nextCursor": "a" }),
+            _ => json!({ "tools": [1] }),
+        };
+        assert_eq!(read(3, server), (vec![json!(1)], None));
+    }
+
+    #[test]
     fn malformed_page_is_an_error() {
-        let mut pages = Pages::new("prompts", 1);
+        let mut pages = Pages::new("prompts", 2);
+        assert!(pages.take(json!({ "items": [] }), &Secrets::new()).is_err());
         let error = pages.take(json!({ "prompts": 5 }), &Secrets::new()).unwrap_err();
         assert!(error.starts_with("the answer is not a list of prompts"), "{error}");
     }
