@@ -52,24 +52,21 @@ impl fmt::Debug for ConfiguredServer {
 #[derive(Deserialize)]
 struct Entry {
     command: Option<String>,
-    #[serde(default)]
-    args: Vec<String>,
-    #[serde(default)]
-    env: Map<String, Value>,
+    args: Option<Vec<String>>,
+    env: Option<Map<String, Value>>,
     cwd: Option<String>,
     #[serde(alias = "serverUrl")]
     url: Option<String>,
-    #[serde(default)]
-    headers: Map<String, Value>,
+    headers: Option<Map<String, Value>>,
     #[serde(rename = "type", alias = "transport")]
     of: Option<String>,
-    #[serde(default)]
-    disabled: bool,
+    disabled: Option<bool>,
+    enabled: Option<bool>,
 }
 
 /// Reads the JSON in which editors configure servers: an object `mcpServers` (or `servers`) that maps names to servers.
 /// Returns them with their names, in the order of the file. `variable` returns the value of a variable
-/// ([`fill_variables`]).
+/// ([`fill_variables`]). Comments and trailing commas are allowed.
 ///
 /// ```
 /// use oa_mcp_data::{ConfiguredServer, read_config};
@@ -93,7 +90,9 @@ pub fn read_config(
     };
     // Some editors on Windows begin a file with a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let config: Value = serde_json::from_str(text).map_err(not_json)?;
+    let config: Value = serde_json::from_str(text)
+        .or_else(|_| serde_json::from_str(&without_comments(text)))
+        .map_err(not_json)?;
     let servers = config.get("mcpServers").or_else(|| config.get("servers"));
     let Some(Value::Object(entries)) = servers else {
         return Err("the configuration has no `mcpServers` object".to_owned());
@@ -104,11 +103,40 @@ pub fn read_config(
         // The parser's message may quote a value, which may be a secret.
         let entry =
             Entry::deserialize(entry).map_err(|_| at("a setting has the wrong type".to_owned()))?;
-        if !entry.disabled {
+        if entry.disabled != Some(true) && entry.enabled != Some(false) {
             servers.push((name.clone(), read(entry, variable).map_err(at)?));
         }
     }
     Ok(servers)
+}
+
+/// Replaces comments, and commas before a closing bracket, by spaces: some editors allow them. Line numbers stay the same.
+fn without_comments(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let (mut rest, mut comma) = (text, None);
+    while let Some(first) = rest.chars().next() {
+        let is_comment = rest.starts_with("//") || rest.starts_with("/*");
+        let length = match first {
+            '"' => oa_json::string_length(&rest.as_bytes()[1..])
+                .map_or(rest.len(), |(length, _)| length + 2),
+            _ if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
+            _ if is_comment => rest[2..].find("*/").map_or(rest.len(), |end| end + 4),
+            first => first.len_utf8(),
+        };
+        let (part, after) = rest.split_at(length);
+        match (first, comma) {
+            ('}' | ']', Some(at)) => plain.replace_range(at..=at, " "),
+            _ if is_comment || first.is_whitespace() => {}
+            _ => comma = (first == ',').then_some(plain.len()),
+        }
+        if is_comment {
+            plain.extend(part.chars().map(|c| if c == '\n' { c } else { ' ' }));
+        } else {
+            plain.push_str(part);
+        }
+        rest = after;
+    }
+    plain
 }
 
 fn read(
@@ -116,8 +144,9 @@ fn read(
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<ConfiguredServer, String> {
     let fill = |text: &str| fill_variables(text, variable);
-    let pairs = |map: Map<String, Value>| -> Result<Vec<(String, String)>, String> {
+    let pairs = |map: Option<Map<String, Value>>| -> Result<Vec<(String, String)>, String> {
         map.into_iter()
+            .flatten()
             .map(|(name, value)| match value {
                 Value::String(text) => Ok((name, fill(&text)?)),
                 Value::Bool(_) | Value::Number(_) => Ok((name, value.to_string())),
@@ -129,7 +158,7 @@ fn read(
         return Err("the transport sse is not supported: use streamable HTTP".to_owned());
     }
     if let Some(command) = entry.command {
-        let args = entry.args.iter().map(|arg| fill(arg)).collect::<Result<_, _>>()?;
+        let args = entry.args.iter().flatten().map(|arg| fill(arg)).collect::<Result<_, _>>()?;
         return Ok(ConfiguredServer::Stdio {
             command: fill(&command)?,
             args,
@@ -172,8 +201,57 @@ mod tests {
         let shown = format!("{:?} {:?}", read_one(program), read_one(http));
         assert!(shown.contains(r#"["N", "K"]"#) && shown.contains(r#"["A"]"#), "{shown}");
         assert!(!shown.replace("x-sk-0", "").contains("sk-0"), "{shown}");
-        let disabled = r#"{ "servers": { "s": { "disabled": true } } }"#;
-        assert!(read_config(disabled, &|_| None).is_ok_and(|servers| servers.is_empty()));
+    }
+
+    /// A server that is switched off must not be started, whichever editor has written that.
+    #[test]
+    fn disabled_servers_are_left_out() {
+        let count = |of: &str| {
+            let text = format!(r#"{{ "servers": {{ "s": {{ "command": "a", {of} }} }} }}"#);
+            read_config(&text, &|_| None).map(|servers| servers.len())
+        };
+        for off in [
+            r#""disabled": true"#,
+            r#""enabled": false"#,
+            r#""enabled": true, "disabled": true"#,
+            r#""enabled": false, "disabled": false"#,
+        ] {
+            assert_eq!(count(off), Ok(0), "{off}");
+        }
+        for on in [r#""disabled": false"#, r#""enabled": true"#, r#""enabled": null"#] {
+            assert_eq!(count(on), Ok(1), "{on}");
+        }
+    }
+
+    #[test]
+    fn settings_may_be_null() {
+        let program = r#"{ "command": "a", "args": null, "env": null, "cwd": null, "url": null, "headers": null, "disabled": null }"#;
+        let expected = ConfiguredServer::Stdio {
+            command: "a".to_owned(),
+            args: Vec::new(),
+            env: Vec::new(),
+            dir: None,
+        };
+        assert_eq!(read_one(program), Ok(expected));
+    }
+
+    /// As VS Code has them.
+    #[test]
+    fn comments_and_trailing_commas_are_allowed() {
+        let text = r#"// my servers
+        { /* all
+             of them */ "servers": {
+            "a": { "command": "x", "args": ["http://a//b", "/*c*/", "\\\"//", ",]",], }, // é
+            // "b": { "command": "y" },
+        }, }"#;
+        let args = ["http://a//b", "/*c*/", "\\\"//", ",]"].map(str::to_owned).to_vec();
+        let (command, env, dir) = ("x".to_owned(), Vec::new(), None);
+        let a = ConfiguredServer::Stdio { command, args, env, dir };
+        assert_eq!(read_config(text, &|_| None), Ok(vec![("a".to_owned(), a)]));
+        for (text, line) in [("{ // a\n\n \"servers\": x }", 3), ("{ /* a\n", 2)] {
+            let expected = format!("the configuration is not valid JSON (line {line})");
+            assert_eq!(read_config(text, &|_| None).unwrap_err(), expected, "{text}");
+        }
     }
 
     #[test]

@@ -10,8 +10,8 @@ impl Servers {
     ///
     /// In all of these, `${NAME}` and `${env:NAME}` are replaced by the value that `variable` returns for the name, and
     /// `${NAME:-text}` falls back to the text if it returns `None`. Nothing else is read from the environment. Servers
-    /// marked `disabled` are left out, and settings that are not listed here are ignored. The values of `env` and
-    /// `headers` count as secrets.
+    /// marked `disabled` or not `enabled` are left out, and settings that are not listed here are ignored. Comments and
+    /// trailing commas are allowed. The values of `env` and `headers` count as secrets.
     ///
     /// ```
     /// use oa_mcp::Servers;
