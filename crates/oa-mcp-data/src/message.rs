@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use oa_types::{ContentBlock, ImageBlock, Message, MessageRole, TextBlock};
 use serde_json::Value;
 
@@ -6,15 +8,11 @@ use serde_json::Value;
 pub fn read_message(message: &Value) -> Option<Message> {
     let role = match message.get("role").and_then(Value::as_str)? {
         "assistant" => MessageRole::Assistant,
-        "user" => MessageRole::User,
+        // Some servers write `system`, which the protocol does not have. Only the program sets a system prompt.
+        "system" | "user" => MessageRole::User,
         _ => return None,
     };
-    let content = message.get("content")?;
-    let blocks = match content {
-        Value::Array(blocks) => blocks.as_slice(),
-        block => std::slice::from_ref(block),
-    };
-    let blocks = blocks.iter().map(|content| {
+    let blocks = blocks_of(message.get("content")?).iter().map(|content| {
         read_block(content).unwrap_or_else(|| {
             let of = content.get("type").and_then(Value::as_str).unwrap_or("unknown");
             let mime = content.get("mimeType").and_then(Value::as_str).unwrap_or(of);
@@ -25,9 +23,21 @@ pub fn read_message(message: &Value) -> Option<Message> {
     Some(Message::new(role, blocks.collect()))
 }
 
+/// Returns the blocks of a message, which may be a single one.
+pub(crate) fn blocks_of(content: &Value) -> &[Value] {
+    match content {
+        Value::Array(blocks) => blocks,
+        block => std::slice::from_ref(block),
+    }
+}
+
 /// Reads a block of content: text, an image, an embedded text or image, or a link. `None` for everything else.
 #[must_use]
 pub fn read_block(content: &Value) -> Option<ContentBlock> {
+    // Some servers write a text in place of a block.
+    if let Some(text) = content.as_str() {
+        return Some(ContentBlock::Text(TextBlock::new(text)));
+    }
     let text = |name: &str| content.get(name).and_then(Value::as_str);
     let block = match text("type")? {
         "text" => TextBlock::new(text("text")?),
@@ -53,7 +63,14 @@ pub fn read_block(content: &Value) -> Option<ContentBlock> {
 fn image(block: &Value, data: &str) -> Option<ContentBlock> {
     let data = block.get(data).and_then(Value::as_str)?;
     let mime = block.get("mimeType").and_then(Value::as_str)?;
-    ImageBlock::from_base64(data, mime).ok().map(ContentBlock::Image)
+    ImageBlock::from_base64(plain_base64(data), mime).ok().map(ContentBlock::Image)
+}
+
+/// Returns the base64 of a server's data. Some servers write a data URI, or break the lines.
+pub(crate) fn plain_base64(data: &str) -> Cow<'_, str> {
+    let uri = data.strip_prefix("data:").and_then(|uri| uri.split_once(";base64,"));
+    let data = uri.map_or(data, |(_, data)| data);
+    if data.contains(['\r', '\n']) { data.replace(['\r', '\n'], "").into() } else { data.into() }
 }
 
 #[cfg(test)]
@@ -81,9 +98,19 @@ mod tests {
         );
         assert_eq!(message.content.len(), 7);
         assert_eq!(
-            read_message(&json!({ "role": "system", "content": { "type": "text", "text": "a" } })),
+            read_message(&json!({ "role": "tool", "content": { "type": "text", "text": "a" } })),
             None
         );
         assert_eq!(read_message(&json!({ "role": "user" })), None);
+    }
+
+    /// As GitHub's server and others had them: the text must not be lost, and is no system prompt.
+    #[test]
+    fn content_may_be_a_text_with_the_role_system() {
+        let read =
+            |role: &str, content: Value| read_message(&json!({ "role": role, "content": content }));
+        assert_eq!(read("system", json!("Be brief.")), Some(Message::user("Be brief.")));
+        let blocks = vec![ContentBlock::Text(TextBlock::new("a"))];
+        assert_eq!(read("assistant", json!(["a"])), Some(Message::assistant(blocks)));
     }
 }

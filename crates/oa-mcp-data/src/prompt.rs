@@ -34,7 +34,7 @@ pub struct FilledPrompt {
     /// The description.
     pub description: Option<String>,
     /// The messages of the user and the assistant. Content that a message cannot contain, such as audio, is replaced by
-    /// a note.
+    /// a note. The role `system`, which the protocol does not have, counts as the user's.
     pub messages: Vec<Message>,
 }
 

@@ -2,6 +2,8 @@ use oa_redact::base64;
 use oa_types::ImageBlock;
 use serde_json::{Value, json};
 
+use crate::message::plain_base64;
+
 /// A resource of a server, such as a file.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -95,7 +97,7 @@ impl ResourceContent {
     #[must_use]
     pub fn bytes(&self) -> Option<Vec<u8>> {
         match &self.data {
-            ResourceData::Blob(blob) => base64::decode(blob),
+            ResourceData::Blob(blob) => base64::decode(&plain_base64(blob)),
             ResourceData::Text(text) => Some(text.clone().into_bytes()),
         }
     }
@@ -104,7 +106,9 @@ impl ResourceContent {
     #[must_use]
     pub fn image(&self) -> Option<ImageBlock> {
         match (&self.data, &self.mime_type) {
-            (ResourceData::Blob(blob), Some(mime)) => ImageBlock::from_base64(blob, mime).ok(),
+            (ResourceData::Blob(blob), Some(mime)) => {
+                ImageBlock::from_base64(plain_base64(blob), mime).ok()
+            }
             _ => None,
         }
     }

@@ -3,8 +3,12 @@ use oa_tools::{ToolContext, ToolError};
 use oa_types::ImageBlock;
 use serde_json::{Value, json};
 
+use crate::message::plain_base64;
+
 /// The longest excerpt of an answer that cannot be read.
 const EXCERPT: usize = 200;
+/// The longest URL of media, in characters.
+const URL: usize = 4_000;
 
 /// Reads the result of a call and returns what the model gets.
 ///
@@ -33,7 +37,14 @@ pub fn read_result(
     };
     let has_failed = result.get("isError").and_then(Value::as_bool) == Some(true);
     let reader = Reader { cx, attaches: !has_failed };
-    let pieces: Vec<String> = content.iter().filter_map(|block| reader.piece(block)).collect();
+    let mut pieces: Vec<String> = content.iter().filter_map(|block| reader.piece(block)).collect();
+    if let Some(structured) = structured
+        && !pieces.is_empty()
+        && !content.iter().any(has_text)
+    {
+        // Notes about media and links do not replace it.
+        pieces.insert(0, structured.to_string());
+    }
     let text = pieces.join("\n");
     if has_failed {
         let message = match structured {
@@ -54,6 +65,11 @@ pub fn read_result(
 fn has_only_known(result: &Value) -> bool {
     let known = ["_meta", "content", "isError", "resultType", "structuredContent"];
     result.as_object().is_some_and(|members| members.keys().all(|name| known.contains(&&**name)))
+}
+
+/// Returns true for a block with a text of the server.
+fn has_text(block: &Value) -> bool {
+    block.get("text").or_else(|| block.pointer("/resource/text")).is_some_and(Value::is_string)
 }
 
 fn says_the_same(text: &str, structured: &Value) -> bool {
@@ -93,6 +109,8 @@ impl Reader<'_> {
                 let name = text("name").or_else(|| text("title")).unwrap_or("unnamed");
                 format!("[resource {name} {}]", text("uri").unwrap_or("without a URI"))
             }
+            // Not of the protocol, but some servers write it.
+            Some("json") if block.get("json").is_some() => block["json"].to_string(),
             Some(other) => {
                 format!("[content of an unknown type: {}]", Secrets::new().excerpt(other, 40))
             }
@@ -105,6 +123,11 @@ impl Reader<'_> {
         let mime = block.get("mimeType").and_then(Value::as_str).unwrap_or(of);
         let shown = Secrets::new().excerpt(mime, 80);
         let Some(data) = data else { return Some(format!("[{shown}, without data]")) };
+        // Not fetched: a server may write any address.
+        if data.starts_with("https://") || data.starts_with("http://") {
+            return Some(format!("[{shown} {}]", Secrets::new().excerpt(data, URL)));
+        }
+        let data = &*plain_base64(data);
         let mut why = String::new();
         // Any other media type is refused here.
         if self.attaches
@@ -177,8 +200,10 @@ mod tests {
             { "type": "resource_link", "name": "plan", "uri": "file:///plan" },
             { "type": "resource", "resource": { "uri": "demo://1", "text": "inside" } },
             { "nothing": true },
+            { "type": "json", "json": { "sum": 3 } },
+            { "type": "json" },
         ] });
-        let expected = "good\n[content of an unknown type: hologram]\n[resource plan file:///plan]\n[demo://1]\ninside\n[content without a type]";
+        let expected = "good\n[content of an unknown type: hologram]\n[resource plan file:///plan]\n[demo://1]\ninside\n[content without a type]\n{\"sum\":3}\n[content of an unknown type: json]";
         assert_eq!(check(&result), Ok(json!(expected)));
     }
 
@@ -235,6 +260,33 @@ mod tests {
         }
         let (text, images, _) = read_all(json!([{ "type": "image" }]), false);
         assert_eq!((text, images.len()), (Ok(json!("[image, without data]")), 0));
+    }
+
+    #[test]
+    fn data_may_be_a_uri_or_have_line_breaks() {
+        for data in ["data:image/png;base64,QUJD", "QU\nJD\n", "data:;base64,QU\r\nJD"] {
+            let (text, images, emitted) =
+                read_all(json!([block("image", "image/png", data)]), false);
+            assert_eq!((text, emitted), (Ok(json!("")), Vec::new()), "{data}");
+            assert_eq!(images, ["data:image/png;base64,QUJD"], "{data}");
+        }
+        let url = "https://a.example/b.png?c=d";
+        let (text, images, _) = read_all(json!([block("image", "image/png", url)]), false);
+        assert_eq!((text, images.len()), (Ok(json!(format!("[image/png {url}]"))), 0));
+    }
+
+    #[test]
+    fn notes_do_not_replace_structured_content() {
+        let audio = block("audio", "audio/wav", "QUJD");
+        let link = json!({ "type": "resource_link", "name": "plan", "uri": "file:///plan" });
+        let mut result = json!({ "content": [audio, link], "structuredContent": { "sum": 3 } });
+        let all = "{\"sum\":3}\n[audio/wav, 3 bytes]\n[resource plan file:///plan]";
+        assert_eq!(check(&result), Ok(json!(all)));
+        result["isError"] = json!(true);
+        assert_eq!(check(&result), Err(all.to_owned()));
+        let inside = json!({ "type": "resource", "resource": { "uri": "a:b", "text": "inside" } });
+        let result = json!({ "content": [inside], "structuredContent": { "sum": 3 } });
+        assert_eq!(check(&result), Ok(json!("[a:b]\ninside")));
     }
 
     #[test]

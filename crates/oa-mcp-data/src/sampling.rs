@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::answer::read_integer;
-use crate::message::read_block;
+use crate::message::{blocks_of, read_block};
 
 /// The maximum number of stop sequences and of model names that are read.
 const NAMES: usize = 16;
@@ -128,16 +128,11 @@ fn read_message(said: &Value) -> Result<Message, String> {
         _ => return Err("the role of a message is neither user nor assistant".to_owned()),
     };
     let content = said.get("content").unwrap_or(&Value::Null);
-    let blocks = match content {
-        Value::Array(blocks) => blocks.as_slice(),
-        block => std::slice::from_ref(block),
-    };
-    let blocks: Vec<ContentBlock> = blocks
+    let is_allowed =
+        |block: &&Value| block.is_string() || block["type"] == "image" || block["type"] == "text";
+    let blocks: Vec<ContentBlock> = blocks_of(content)
         .iter()
-        .map(|block| match block.get("type").and_then(Value::as_str) {
-            Some("image" | "text") => read_block(block),
-            _ => None,
-        })
+        .map(|block| Some(block).filter(is_allowed).and_then(read_block))
         .collect::<Option<_>>()
         .ok_or("a message has content that is neither text nor an image")?;
     Ok(Message::new(role, blocks))
@@ -190,6 +185,13 @@ mod tests {
             let few = read(&json!({ "messages": said("a"), "maxTokens": wanted }));
             assert_eq!(few.map_or(0, |few| few.max_tokens), expected, "{wanted}");
         }
+    }
+
+    #[test]
+    fn content_may_be_a_text() {
+        let messages = json!([{ "role": "user", "content": "Look." }]);
+        let request = read(&json!({ "messages": messages, "maxTokens": 9 })).unwrap();
+        assert_eq!(request.messages, [Message::user("Look.")]);
     }
 
     #[test]
