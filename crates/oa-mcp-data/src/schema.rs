@@ -1,5 +1,5 @@
 use oa_types::{merge_schema, resolve};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::mirrored::MARK;
 use crate::repair::{modern_bounds, repaired};
@@ -19,7 +19,7 @@ pub enum SchemaForm {
     /// The server's schema without `$schema`, `$id`, `$comment` and `x-mcp-header`, and without parts that model servers
     /// reject and that would fail every request of the agent: unknown types, bounds that contradict each other or are
     /// above 1,000, all but simple patterns, and values that are not schemas. References lead to definitions of the root
-    /// schema.
+    /// schema. A schema without properties gets empty ones.
     #[default]
     Repaired,
     /// For model servers that support few keywords: references are replaced by their targets, and `format`, `pattern`
@@ -72,7 +72,7 @@ impl Schema {
         let largest = limit.saturating_mul(2);
         let repaired = repaired(&checked, largest)
             .ok_or_else(|| format!("its schema as offered has more than {largest} bytes"))?;
-        let offered = match form {
+        let mut offered = match form {
             SchemaForm::Repaired => repaired,
             SchemaForm::Portable => portable(&repaired, limit)?,
             SchemaForm::Strict => match oa_tools::strict_schema(&repaired) {
@@ -80,7 +80,25 @@ impl Schema {
                 None => portable(&repaired, limit)?,
             },
         };
+        if let Value::Object(keywords) = &mut offered {
+            add_properties(keywords, form);
+        }
         Ok(Self { offered, checked })
+    }
+}
+
+/// Adds empty properties to a schema that has none, as of a tool without arguments. Several model servers, and the
+/// templates of several models, require them.
+fn add_properties(keywords: &mut Map<String, Value>, form: SchemaForm) {
+    // Model servers read properties instead of these, and not in addition to them.
+    const OTHERS: [&str; 5] = ["$ref", "allOf", "anyOf", "oneOf", "patternProperties"];
+    if keywords.contains_key("properties") || OTHERS.iter().any(|it| keywords.contains_key(*it)) {
+        return;
+    }
+    keywords.insert("properties".to_owned(), Map::new().into());
+    if form == SchemaForm::Repaired && !keywords.contains_key("additionalProperties") {
+        // The schema allows any arguments. For llama.cpp, properties alone would forbid all others.
+        keywords.insert("additionalProperties".to_owned(), true.into());
     }
 }
 
@@ -238,6 +256,33 @@ mod tests {
             assert_eq!(read.offered["properties"]["a"], new);
             assert_eq!(read.checked["properties"]["a"], new);
         }
+    }
+
+    /// As of tools without arguments: servers in PHP write an empty list.
+    #[test]
+    fn offered_schema_has_properties() {
+        for nothing in [
+            json!({}),
+            json!({ "type": "object" }),
+            json!({ "type": "object", "properties": null }),
+            json!({ "type": "object", "properties": [] }),
+        ] {
+            let expected =
+                json!({ "type": "object", "properties": {}, "additionalProperties": true });
+            assert_eq!(read(&nothing, SchemaForm::Repaired), Ok(expected), "{nothing}");
+            let expected = json!({ "type": "object", "properties": {} });
+            assert_eq!(read(&nothing, SchemaForm::Portable), Ok(expected), "{nothing}");
+        }
+        let closed = json!({ "type": "object", "additionalProperties": false });
+        let mut expected = closed.clone();
+        expected["properties"] = json!({});
+        assert_eq!(read(&closed, SchemaForm::Repaired), Ok(expected.clone()));
+        assert_eq!(
+            read(&json!({}), SchemaForm::Strict).map(|it| it["properties"].clone()),
+            Ok(json!({}))
+        );
+        let choice = json!({ "type": "object", "anyOf": [{ "required": ["a"] }] });
+        assert_eq!(read(&choice, SchemaForm::Repaired), Ok(choice));
     }
 
     #[test]
@@ -405,7 +450,9 @@ mod tests {
         assert_eq!(strict.map(|schema| schema["additionalProperties"].clone()), Ok(json!(false)));
         let map = json!({ "type": "object", "additionalProperties": { "type": "string", "format": "uri" } });
         let portable = read(&map, SchemaForm::Strict);
-        let expected = json!({ "type": "object", "additionalProperties": { "type": "string" } });
+        let mut expected =
+            json!({ "type": "object", "additionalProperties": { "type": "string" } });
+        expected["properties"] = json!({});
         assert_eq!(portable, Ok(expected));
     }
 }
