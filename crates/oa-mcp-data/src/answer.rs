@@ -7,6 +7,8 @@ use crate::elicitation::can_show;
 const TEXT: usize = 2_000;
 /// The longest excerpt of an error's data, in characters.
 const DATA: usize = 500;
+/// The longest text that says that a session is lost, in bytes.
+const LOST: usize = 300;
 /// The code of a server that answers only after the user has visited pages, such as to log in elsewhere.
 pub(crate) const PAGES_REQUIRED: i64 = -32042;
 /// The maximum number of such pages that an error names.
@@ -86,7 +88,7 @@ fn required_pages(error: &Value) -> Vec<&str> {
 }
 
 /// Returns true for the answer of a server over HTTP that has forgotten a session: an error that belongs to no request,
-/// and says that the session or the handshake is missing.
+/// and says that the session or the handshake is missing. A body that is not JSON is a string.
 ///
 /// ```
 /// use serde_json::json;
@@ -94,13 +96,44 @@ fn required_pages(error: &Value) -> Vec<&str> {
 /// // The answer of many servers in TypeScript, after a restart.
 /// let error = json!({ "code": -32000, "message": "Bad Request: Server not initialized" });
 /// assert!(oa_mcp_data::is_session_lost(&json!({ "error": error, "id": null })));
+/// // That of servers built on `rmcp`.
+/// assert!(oa_mcp_data::is_session_lost(&json!("Unauthorized: Session not found")));
 /// ```
 #[must_use]
 pub fn is_session_lost(answer: &Value) -> bool {
-    let message = answer.pointer("/error/message").and_then(Value::as_str).unwrap_or_default();
+    let error = answer.get("error").unwrap_or(answer);
+    let message = error.get("message").unwrap_or(error).as_str().unwrap_or_default();
+    // A web page about something else may have these words as well.
+    if message.len() > LOST || answer.get("id").is_some_and(Value::is_number) {
+        return false;
+    }
     let message = message.to_ascii_lowercase();
-    !answer["id"].is_number()
-        && (message.contains("session") || message.contains("not initialized"))
+    message.contains("session") || message.contains("not initialized")
+}
+
+/// Returns true if the response to a request within a session says that the session is lost: [`is_session_lost`], with a
+/// status that servers use for it. The standard has 404, whatever the body.
+///
+/// `has_challenge` is true if the response says how to log in.
+///
+/// ```
+/// use serde_json::json;
+///
+/// assert!(oa_mcp_data::forgets_session(400, false, &json!("Invalid session ID")));
+/// assert!(!oa_mcp_data::forgets_session(403, false, &json!("your session may not do this")));
+/// ```
+#[must_use]
+pub fn forgets_session(status: u16, has_challenge: bool, body: &Value) -> bool {
+    is_session_lost(body)
+        && match status {
+            // Of many servers in TypeScript and Go.
+            400 => true,
+            // Of servers built on `rmcp`. With a challenge, it is about the key.
+            401 => !has_challenge,
+            // The text alone may be that of a failing tool.
+            503 => body.is_object(),
+            status => status == 404,
+        }
 }
 
 /// Reads a whole number. Some servers write numbers as floats or texts: `7.0`, `"7"`.
@@ -222,5 +255,25 @@ mod tests {
         }
         assert!(!of(Value::Null, "bad arguments"));
         assert!(!is_session_lost(&Value::Null));
+        assert!(is_session_lost(&json!({ "error": "Session not found" })));
+        let page = format!("<html>{}</html>", "Your session has been recorded. ".repeat(20));
+        assert!(!is_session_lost(&json!(page)));
+    }
+
+    #[test]
+    fn only_some_statuses_tell_of_a_lost_session() {
+        let text = json!("Unauthorized: Session not found");
+        let error =
+            json!({ "error": { "code": -32001, "message": "Unknown session" }, "id": null });
+        let all = |body: &Value| {
+            [200, 400, 401, 403, 404, 422, 429, 500, 502, 503]
+                .into_iter()
+                .filter(|status| forgets_session(*status, false, body))
+                .collect::<Vec<u16>>()
+        };
+        assert_eq!(all(&text), [400, 401, 404]);
+        assert_eq!(all(&error), [400, 401, 404, 503]);
+        assert_eq!(all(&json!("the disk is full")), [0; 0]);
+        assert!(!forgets_session(401, true, &text), "the key has expired");
     }
 }

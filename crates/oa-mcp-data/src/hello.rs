@@ -86,6 +86,13 @@ impl Hello {
         NO_HANDSHAKE.contains(&code)
     }
 
+    /// Returns the version to ask for after a refusal of the newest one: the newest other that its text names, if any.
+    /// A server should answer with its own version instead, but some refuse.
+    #[must_use]
+    pub fn other_version(refusal: &str) -> Option<&'static str> {
+        VERSIONS.iter().rev().skip(1).copied().find(|version| refusal.contains(version))
+    }
+
     /// Returns true if the server has no tools, resources or prompts.
     #[must_use]
     pub fn has_nothing(&self) -> bool {

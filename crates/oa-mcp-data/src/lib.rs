@@ -72,7 +72,7 @@ mod tail;
 mod url;
 mod variables;
 
-pub use crate::answer::{AnswerError, is_session_lost, read_integer, take_result};
+pub use crate::answer::{AnswerError, forgets_session, is_session_lost, read_integer, take_result};
 pub use crate::approval::Approval;
 pub use crate::challenge::{key_problem, wants_another_key};
 pub use crate::clock::{CallClock, Expired, Patience};

@@ -3,7 +3,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use oa_mcp_data::Tail;
-use oa_redact::Secrets;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 
@@ -201,9 +200,12 @@ impl LastWords {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the end of the error output, masked and on one line; `None` if there was none.
-    pub(crate) fn excerpt(&self, secrets: &Secrets, limit: usize) -> Option<String> {
-        self.tail().excerpt(secrets, limit)
+    /// Adds the end of the error output, masked and on one line, to a message.
+    pub(crate) fn add_to(&self, message: String, link: &Link) -> String {
+        match self.tail().excerpt(&link.secrets.get(), link.limits.stderr_bytes) {
+            Some(words) => format!("{message}; its last error output: {words}"),
+            None => message,
+        }
     }
 }
 

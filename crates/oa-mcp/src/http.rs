@@ -2,7 +2,6 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE,
 };
@@ -10,7 +9,7 @@ use http::{Method, Request, Response, StatusCode, Uri};
 use oa_contain::Contained;
 use oa_mcp_data::client::Mirrors;
 use oa_mcp_data::{
-    AnswerError, RequiredPages, Resumption, is_session_lost, key_problem, take_result,
+    AnswerError, RequiredPages, Resumption, forgets_session, key_problem, take_result,
     wants_another_key,
 };
 use oa_sse::Parser;
@@ -166,30 +165,27 @@ impl Carrier {
                 }
                 self.link.fail(id, error);
             }
-            (Err(error), Kind::Initialized) => self.link.end(error),
+            (Err(error), Kind::Initialized) => {
+                // Some servers refuse all notifications, or those without parameters.
+                self.link.warn(format!("the server refused notifications/initialized: {error}"));
+                self.listen(None).await;
+            }
             _ => {}
         }
     }
 
     async fn posted(&self, message: &Outgoing) -> Result<(), Error> {
         let response = self.send(message).await?;
-        // If the session has ended, the request was not taken, so it can be repeated in a new session, even if
-        // its tool has side effects.
-        let forgotten = |status: StatusCode| {
-            let message =
-                format!("the server has forgotten the session (status {})", status.as_u16());
-            Error::new(ErrorKind::Closed, message).with_status(status.as_u16()).untaken(true)
-        };
         let (status, has_session) = (response.status(), self.session().is_some());
         // The answer of the standard.
         if status == StatusCode::NOT_FOUND && has_session {
-            return Err(forgotten(status));
+            return Err(forgotten(404));
         }
         if !status.is_success() {
+            let has_challenge = challenges(&response).next().is_some();
             let (error, body) = self.refused(response).await;
-            // The answer of many servers in TypeScript.
-            if status == StatusCode::BAD_REQUEST && has_session && is_session_lost(&body) {
-                return Err(forgotten(status));
+            if has_session && forgets_session(status.as_u16(), has_challenge, &body) {
+                return Err(forgotten(status.as_u16()));
             }
             return match message.of {
                 Kind::Request(id) if self.link.take_refusal(id, body, &error) => Ok(()),
@@ -210,28 +206,21 @@ impl Carrier {
     }
 
     async fn answer(&self, id: i64, response: Response<ResponseBody>) -> Result<(), Error> {
-        let is_json = is_of(&response, "application/json");
-        let status = response.status().as_u16();
-        let limit = self.link.limits.message_bytes;
         if is_of(&response, EVENTS) {
             return self.stream(Some(id), response.into_body()).await;
         }
-        let mut body = response.into_body();
-        if is_json {
-            let Some(bytes) = whole(&mut body, limit).await.map_err(broken)? else {
-                return Err(Error::too_long(limit));
-            };
-            if self.link.incoming(&bytes, Some(id)).is_ok() {
-                return Ok(());
-            }
-            let error = self.not_understood("the answer is not a protocol message", &bytes);
-            return Err(error.with_status(status));
+        let (is_json, status) = (is_of(&response, "application/json"), response.status().as_u16());
+        let (limit, mut bytes) = (self.link.limits.message_bytes, Vec::new());
+        if !read(&mut response.into_body(), limit, &mut bytes).await.map_err(broken)? {
+            return Err(Error::too_long(limit));
         }
-        let bytes = start_of(&mut body).await;
-        Err(self.not_understood(
-            &format!("the answer is neither JSON nor an event stream (status {status})"),
-            &bytes,
-        ))
+        // Some servers do not set a content type, and then Go guesses plain text.
+        if self.link.incoming(&bytes, Some(id)).is_ok() {
+            return Ok(());
+        }
+        let other = format!("the answer is neither JSON nor an event stream (status {status})");
+        let what = if is_json { "the answer is not a protocol message" } else { &*other };
+        Err(self.not_understood(what, &bytes).with_status(status))
     }
 
     async fn send(&self, message: &Outgoing) -> Result<Response<ResponseBody>, Error> {
@@ -352,7 +341,12 @@ impl Carrier {
         let Some(ask) = self.spec.ask.as_ref().filter(|_| may_ask) else { return Ok(response) };
         // A list may be split over several headers.
         let challenge = challenges(&response).collect::<Vec<_>>().join(", ");
-        drop(response);
+        if challenge.is_empty() && self.session().is_some() {
+            let (_, body) = self.refused(response).await;
+            if forgets_session(status, false, &body) {
+                return Err(forgotten(status));
+            }
+        }
         // A key expires for all requests at once, and only the first of them asks for another.
         let asking = self.asking.lock().await;
         let mut next = self.key().clone();
@@ -444,7 +438,7 @@ impl Carrier {
         })
     }
 
-    /// Returns the error for an unsuccessful response, and its body if that is JSON.
+    /// Returns the error for an unsuccessful response, and its body: JSON, or its text.
     async fn refused(&self, response: Response<ResponseBody>) -> (Error, Value) {
         let (status, secrets) = (response.status(), self.link.secrets.get());
         let mut what = format!("the server answered with status {status}");
@@ -457,7 +451,8 @@ impl Carrier {
             what = format!("{what} ({problem})");
         }
         let bytes = start_of(&mut response.into_body()).await;
-        let mut body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        let as_text = |_| String::from_utf8_lossy(&bytes).into();
+        let mut body: Value = serde_json::from_slice(&bytes).unwrap_or_else(as_text);
         // Without a code, the error is not one of the protocol, but perhaps one of OAuth.
         let has_code = body.pointer("/error/code").is_some_and(Value::is_number);
         let error = match take_result(&mut body, &secrets) {
@@ -490,6 +485,13 @@ fn broken(error: oa_transport::Error) -> Error {
     Error::new(ErrorKind::Closed, format!("the response broke off: {error}"))
 }
 
+/// Returns the error for a session that has ended. The request was not taken, so it can be repeated in a new session, even
+/// if its tool has side effects.
+fn forgotten(status: u16) -> Error {
+    let message = format!("the server has forgotten the session (status {status})");
+    Error::new(ErrorKind::Closed, message).with_status(status).untaken(true)
+}
+
 fn challenges(response: &Response<ResponseBody>) -> impl Iterator<Item = &str> {
     let challenges = response.headers().get_all(WWW_AUTHENTICATE).iter();
     challenges.filter_map(|challenge| challenge.to_str().ok())
@@ -500,30 +502,25 @@ fn is_of(response: &Response<ResponseBody>, wanted: &str) -> bool {
     kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with(wanted))
 }
 
-/// Reads a body; `None` if it is longer than the limit.
-async fn whole(
+/// Reads a body of at most `most` bytes; false if it is longer.
+async fn read(
     body: &mut ResponseBody,
-    limit: usize,
-) -> Result<Option<Vec<u8>>, oa_transport::Error> {
-    let mut bytes = Vec::new();
+    most: usize,
+    bytes: &mut Vec<u8>,
+) -> Result<bool, oa_transport::Error> {
     while let Some(chunk) = body.chunk().await? {
-        if bytes.len() + chunk.len() > limit {
-            return Ok(None);
+        let room = most - bytes.len();
+        bytes.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        if chunk.len() > room {
+            return Ok(false);
         }
-        bytes.extend_from_slice(&chunk);
     }
-    Ok(Some(bytes))
+    Ok(true)
 }
 
 /// Reads the beginning of a body for an error.
 async fn start_of(body: &mut ResponseBody) -> Vec<u8> {
     let mut bytes = Vec::new();
-    while let Ok(Some(chunk)) = body.chunk().await {
-        let room = ERROR_BODY - bytes.len();
-        bytes.extend_from_slice(&Bytes::slice(&chunk, ..chunk.len().min(room)));
-        if bytes.len() == ERROR_BODY {
-            break;
-        }
-    }
+    let _ = read(body, ERROR_BODY, &mut bytes).await;
     bytes
 }

@@ -28,6 +28,7 @@ use crate::error::{Error, ErrorKind};
 use crate::link::{Call, Link, OUTGOING, Question, Setup, Ticket};
 use crate::secrets::KnownSecrets;
 use crate::server::{McpServer, Target};
+use crate::stdio::at;
 
 /// One session of a connection: from the handshake until either side ends it.
 pub(crate) struct Session {
@@ -95,17 +96,16 @@ impl Session {
             Err(_) => {
                 let message =
                     format!("no answer to the handshake within {:?}", server.connect_timeout);
-                let words = words.excerpt(&link.secrets.get(), link.limits.stderr_bytes);
-                Err(match words {
-                    Some(words) => format!("{message}; its last error output: {words}"),
-                    None => message,
-                })
+                Err(words.add_to(message, &link))
             }
         };
         let service = shaken.map_err(|message| {
             // Does nothing if the connection has ended, which `rmcp` knows without the reason.
             link.end(Error::new(ErrorKind::Connect, message));
-            link.failure().unwrap_or_else(Link::closed).with_kind(ErrorKind::Connect)
+            let error = link.failure().unwrap_or_else(Link::closed).with_kind(ErrorKind::Connect);
+            // Programs print why they cannot start, which is not always on standard error.
+            let warnings = link.warnings().into_iter().filter(|_| error.code().is_none());
+            warnings.fold(error.clone(), |error, warning| error.with_note(&warning))
         })?;
         guard.0 = None;
         let hello = link.hello_said().unwrap_or_default();
@@ -188,6 +188,7 @@ impl Session {
         let mut has_ended = false;
         loop {
             let deadline = clock.deadline();
+            let time = deadline.and_then(|(after, _)| start.checked_add(after));
             tokio::select! {
                 biased;
                 answer = &mut answer => {
@@ -214,7 +215,7 @@ impl Session {
                     clock.set_paused(is_asking, start.elapsed());
                 }
                 () = questions.answer() => {}
-                () = at(*start, deadline), if deadline.is_some() => {
+                () = at(time) => {
                     open.reason = "timeout";
                     // Without progress, a call may reach its total timeout first.
                     *is_silent = !*is_heard || matches!(deadline, Some((_, Expired::Silence)));
@@ -299,16 +300,6 @@ impl Drop for Open<'_> {
         if let Some(id) = self.id.take() {
             self.link.give_up(id, self.ticket, self.reason);
         }
-    }
-}
-
-async fn at(start: Instant, deadline: Option<(Duration, Expired)>) {
-    if let Some((after, _)) = deadline
-        && let Some(time) = start.checked_add(after)
-    {
-        tokio::time::sleep_until(time).await;
-    } else {
-        std::future::pending::<()>().await;
     }
 }
 

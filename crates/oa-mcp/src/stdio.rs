@@ -110,11 +110,7 @@ impl Running {
 
     async fn death(&mut self, status: Option<std::process::ExitStatus>, link: &Link) -> Error {
         let _ = tokio::time::timeout(REST, &mut self.stderr).await;
-        let mut message = child::describe(status);
-        if let Some(words) = self.words.excerpt(&link.secrets.get(), link.limits.stderr_bytes) {
-            message = format!("{message}; its last error output: {words}");
-        }
-        Error::new(ErrorKind::Closed, message)
+        Error::new(ErrorKind::Closed, self.words.add_to(child::describe(status), link))
     }
 }
 
@@ -125,7 +121,8 @@ impl Drop for Running {
     }
 }
 
-async fn at(time: Option<Instant>) {
+/// Waits until a time; forever without one.
+pub(crate) async fn at(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time).await,
         None => std::future::pending().await,

@@ -13,6 +13,8 @@ use crate::error::{Error, ErrorKind};
 
 /// The id of `server/discover` after a refused `initialize`; the ids of `rmcp` are below.
 const DISCOVER: i64 = 1 << 32;
+/// The id of a second `initialize`.
+const INITIALIZE: i64 = DISCOVER + 1;
 
 impl Link {
     /// Begins with the `initialize` of `rmcp`. Returns false if another request is sent instead.
@@ -24,6 +26,17 @@ impl Link {
             self.discover(id)?;
         }
         Ok(!self.begins_stateless)
+    }
+
+    /// Begins once more, with the version that the server has named.
+    fn initialize(&self, version: &str) -> Result<(), Error> {
+        self.lock().beginning.waits = Some(INITIALIZE);
+        let capabilities = self.host.capabilities();
+        let message = json!({
+            "jsonrpc": "2.0", "id": INITIALIZE, "method": "initialize",
+            "params": { "protocolVersion": version, "capabilities": capabilities, "clientInfo": about_us() },
+        });
+        self.queue(&message, Kind::Request(INITIALIZE))
     }
 
     fn discover(&self, id: i64) -> Result<(), Error> {
@@ -38,9 +51,9 @@ impl Link {
 
     /// Adds the metadata to the parameters that each request of the stateless version carries.
     pub(super) fn enclosed(&self, params: Value) -> Value {
-        let us = json!({ "name": "open-agent", "version": env!("CARGO_PKG_VERSION") });
         // Without a level, a stateless server sends no log lines.
-        enclose(params, &us, &self.host.capabilities(), self.on_log.as_ref().map(|_| "debug"))
+        let level = self.on_log.as_ref().map(|_| "debug");
+        enclose(params, &about_us(), &self.host.capabilities(), level)
     }
 
     /// Handles the answer to the request that began the conversation.
@@ -74,9 +87,13 @@ impl Link {
                 }
             }
             Err(error) if !is_discovery && error.code().is_some_and(Hello::is_refused) => {
-                state.beginning.refusal = Some(error);
+                let is_first = state.beginning.refusal.is_none();
+                let other = Hello::other_version(&error.to_string()).filter(|_| is_first);
+                state.beginning.refusal.get_or_insert(error);
                 drop(state);
-                if let Err(error) = self.discover(DISCOVER) {
+                let asked = other.map(|version| self.initialize(version));
+                let asked = asked.unwrap_or_else(|| self.discover(DISCOVER));
+                if let Err(error) = asked {
                     self.end(error);
                 }
             }
@@ -134,6 +151,10 @@ impl Link {
     pub(crate) fn hello_said(&self) -> Option<Hello> {
         self.lock().beginning.hello.clone()
     }
+}
+
+fn about_us() -> Value {
+    json!({ "name": "open-agent", "version": env!("CARGO_PKG_VERSION") })
 }
 
 /// Returns a minimal answer to `initialize` for `rmcp`.

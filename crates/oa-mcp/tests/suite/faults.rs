@@ -23,6 +23,21 @@ async fn start_failures_include_the_last_stderr() {
     assert_eq!(died.to_string(), expected);
 }
 
+/// Programs print their usage, or what is missing, on either stream.
+#[tokio::test]
+async fn output_of_a_failed_start_is_shown() {
+    for (script, expected) in [
+        ("echo 'usage: tool start'; exit 2", "the server exited with status 2"),
+        ("echo 'usage: tool start'; exec sleep 300", "no answer to the handshake within 300ms"),
+    ] {
+        let server = McpServer::stdio("s", "sh").args(["-c", script]).required();
+        let server = server.connect_timeout(Duration::from_millis(300));
+        let error = connect(server).await.unwrap_err();
+        let printed = "the server printed output that is not a protocol message: usage: tool start";
+        assert_eq!(error.to_string(), format!("s: {expected}; {printed}"));
+    }
+}
+
 /// Whatever follows the refusal: its reason is what the user has to know.
 #[tokio::test]
 async fn refusal_of_the_handshake_is_the_error() {

@@ -7,6 +7,7 @@ mod everything;
 #[cfg(unix)]
 mod faults;
 mod http;
+mod lenient;
 mod library;
 mod limits;
 mod lists;
