@@ -298,9 +298,7 @@ impl Protocol {
         let Some(asked) = params.get("protocolVersion").and_then(Value::as_str) else {
             return error(id, INVALID_PARAMS, "protocolVersion must be a string");
         };
-        if self.is_ready {
-            return error(id, INVALID_REQUEST, "initialize was already received");
-        }
+        // Clients that reconnect over the same pipe send it again.
         self.is_ready = true;
         // A client that does not support our version ends the connection.
         let newest = VERSIONS[VERSIONS.len() - 1];

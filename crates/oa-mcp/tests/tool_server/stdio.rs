@@ -46,8 +46,6 @@ async fn invalid_arguments_name_the_field() {
     assert_eq!(code(&server.ask(&call(2, "none", json!({}))).await), Some(-32602));
     assert_eq!(code(&server.ask(&request(3, "tools/call", json!({}))).await), Some(-32602));
     assert_eq!(code(&server.ask(&request(4, "resources/list", json!({}))).await), Some(-32601));
-    let twice = server.ask(&hello(5)).await;
-    assert_eq!((code(&twice), &twice["id"]), (Some(-32600), &json!(5)));
 }
 
 #[tokio::test]
@@ -73,6 +71,18 @@ async fn only_ping_is_answered_before_initialize() {
     assert_eq!(hello["result"]["protocolVersion"], "2025-11-25");
     assert_eq!(hello["result"]["serverInfo"], json!({ "name": "offered", "version": "1.2.3" }));
     assert_eq!(hello["result"]["instructions"], "Be kind.");
+}
+
+/// As clients do that reconnect over the same pipe.
+#[tokio::test]
+async fn second_initialize_is_answered() {
+    let mut server = Offered::ready().await;
+    let answer = server.ask(&hello(7)).await;
+    assert_eq!(
+        (&answer["id"], &answer["result"]["serverInfo"]["name"]),
+        (&json!(7), &json!("offered"))
+    );
+    assert_eq!(text(&server.ask(&call(1, "echo", json!({ "text": "on" }))).await), "on");
 }
 
 #[tokio::test]

@@ -111,17 +111,20 @@ pub(crate) fn too_large(most_bytes: usize) -> Refusal {
     Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, why)
 }
 
-/// Returns true if the `Accept` headers include this media type or a wildcard for it.
+/// Returns true if the `Accept` headers include this media type or a wildcard for it, or there are none.
 fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
+    let mut accepted = headers.get_all(ACCEPT).iter().peekable();
+    let accepts_all = accepted.peek().is_none();
     let family = wanted.split('/').next().unwrap_or_default();
-    headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|value| {
-        value.split(',').any(|of| {
-            let of = of.split(';').next().unwrap_or_default().trim();
-            of == "*/*"
-                || of.eq_ignore_ascii_case(wanted)
-                || of.strip_suffix("/*").is_some_and(|of| of.eq_ignore_ascii_case(family))
+    accepts_all
+        || accepted.filter_map(|value| value.to_str().ok()).any(|value| {
+            value.split(',').any(|of| {
+                let of = of.split(';').next().unwrap_or_default().trim();
+                of == "*/*"
+                    || of.eq_ignore_ascii_case(wanted)
+                    || of.strip_suffix("/*").is_some_and(|of| of.eq_ignore_ascii_case(family))
+            })
         })
-    })
 }
 
 #[cfg(test)]
@@ -190,6 +193,7 @@ mod tests {
         let both = ("accept", "application/json, text/event-stream;q=0.9");
         assert_eq!(check(&[json, both]), 200);
         assert_eq!(check(&[json, ("accept", "*/*")]), 200);
+        assert_eq!(check(&[json]), 200, "no header accepts everything");
         assert_eq!(check(&[json, ("accept", "application/*"), ("accept", "text/*")]), 200);
         assert_eq!(check(&[("content-type", "text/plain"), both]), 415);
         assert_eq!(check(&[json, ("accept", "application/json")]), 406);
