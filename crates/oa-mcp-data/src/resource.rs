@@ -62,7 +62,9 @@ impl Resource {
     /// Returns the entry of a list for a model: what it needs to choose and to read a resource.
     #[must_use]
     pub fn entry(&self) -> Value {
-        let mut entry = json!({ "uri": self.uri, "name": self.name });
+        // No URI contains braces.
+        let key = if self.uri.contains('{') { "uriTemplate" } else { "uri" };
+        let mut entry = json!({ key: self.uri, "name": self.name });
         for (name, text) in [("description", &self.description), ("mimeType", &self.mime_type)] {
             if let Some(text) = text {
                 entry[name] = text.as_str().into();
@@ -127,6 +129,9 @@ mod tests {
             read(json!({ "uri": "a://c", "mimeType": "image/png", "blob": "QUJD" })).unwrap();
         assert_eq!((image.text(), image.bytes().as_deref()), (None, Some(&b"ABC"[..])));
         assert_eq!(image.image().unwrap().url, "data:image/png;base64,QUJD");
+        let blob = "data:image/png;base64,QU\nJD";
+        let uri = read(json!({ "mimeType": "image/png", "blob": blob })).unwrap();
+        assert_eq!((uri.bytes(), uri.image()), (image.bytes(), image.image()));
         let broken = read(json!({ "blob": "?" })).unwrap();
         assert_eq!((broken.bytes(), broken.image()), (None, None));
         assert_eq!(read(json!({ "uri": "a://d" })), None);

@@ -103,7 +103,7 @@ impl Description {
             "required": ["uri"],
         });
         [
-            made("list_resources", "Lists the resources", none, Origin::ListResources),
+            made("list_resources", "Lists resources and templates", none, Origin::ListResources),
             made("read_resource", "Reads a resource", uri, Origin::ReadResource),
         ]
     }

@@ -153,9 +153,12 @@ impl Connection {
         Ok(entries)
     }
 
-    /// Lists the resources for a model, as the result of a tool.
+    /// Lists the resources and the templates for a model, as the result of a tool.
     pub(crate) async fn list_for_model(&self) -> Result<Value, Error> {
-        let resources = self.entries("resources/list", "resources").await?;
+        let mut resources = self.entries("resources/list", "resources").await?;
+        // Some servers have only templates, and many refuse this request.
+        let templates = self.entries("resources/templates/list", "resourceTemplates").await;
+        resources.extend(templates.unwrap_or_default());
         let listed: Vec<_> =
             resources.iter().filter_map(Resource::read).map(|resource| resource.entry()).collect();
         Ok(json!({ "structuredContent": listed }))

@@ -91,6 +91,7 @@ async fn resource_tools_read_for_the_model() {
     let expected = json!([
         { "uri": "a://b", "name": "b", "description": "The letter" },
         { "uri": "a://c", "name": "c", "mimeType": "image/png" },
+        { "uriTemplate": "a://{letter}", "name": "letters" },
     ]);
     assert_eq!(listed, expected);
     let read = tool(&connected, "s__read_resource").unwrap();
