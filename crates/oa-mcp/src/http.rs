@@ -485,8 +485,7 @@ fn broken(error: oa_transport::Error) -> Error {
     Error::new(ErrorKind::Closed, format!("the response broke off: {error}"))
 }
 
-/// Returns the error for a session that has ended. The request was not taken, so it can be repeated in a new session, even
-/// if its tool has side effects.
+/// Returns the error for a session that has ended: the request was not taken, so it can always be repeated.
 fn forgotten(status: u16) -> Error {
     let message = format!("the server has forgotten the session (status {status})");
     Error::new(ErrorKind::Closed, message).with_status(status).untaken(true)

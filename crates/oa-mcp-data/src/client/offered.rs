@@ -1,3 +1,4 @@
+use crate::subschemas::visit_below;
 use oa_tools::Tool;
 use serde_json::{Map, Value, json};
 
@@ -35,10 +36,31 @@ pub fn describe_tool(tool: &dyn Tool) -> Value {
 fn of_object(schema: &Value) -> Value {
     let mut schema = schema.clone();
     without_headers(&mut schema);
+    with_objects(&mut schema);
     if let Value::Object(keywords) = &mut schema {
         keywords.insert("type".to_owned(), "object".into());
     }
     schema
+}
+
+/// Writes the schemas `true` and `false` of properties as objects: clients refuse the whole list of tools when one
+/// property has another form.
+fn with_objects(schema: &mut Value) {
+    let Value::Object(keywords) = schema else { return };
+    if let Some(Value::Object(properties)) = keywords.get_mut("properties") {
+        for property in properties.values_mut() {
+            match property {
+                Value::Bool(true) => *property = json!({}),
+                Value::Bool(false) => *property = json!({ "not": {} }),
+                _ => {}
+            }
+        }
+    }
+    // The visitor never fails.
+    let _ = visit_below(keywords, &mut |below| {
+        with_objects(below);
+        Ok(())
+    });
 }
 
 /// Removes requests for arguments in HTTP headers, which tools of other servers may have: this server does not read
@@ -54,5 +76,43 @@ fn without_headers(schema: &mut Value) {
             keywords.values_mut().for_each(without_headers);
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::describe_tool;
+    use oa_tools::tool;
+    use serde_json::json;
+
+    #[test]
+    fn boolean_schemas_become_objects() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "any": true,
+                "none": false,
+                "list": { "items": { "properties": { "value": true } } },
+                "set": { "type": "boolean", "default": true },
+            },
+            "additionalProperties": false,
+        });
+        let told = tool("set", "Sets a value")
+            .schema(schema.clone())
+            .output_schema(schema)
+            .build(|_| async { Ok(json!({})) });
+        let listed = describe_tool(&told);
+        let expected = json!({
+            "type": "object",
+            "properties": {
+                "any": {},
+                "none": { "not": {} },
+                "list": { "items": { "properties": { "value": {} } } },
+                "set": { "type": "boolean", "default": true },
+            },
+            "additionalProperties": false,
+        });
+        assert_eq!(listed["inputSchema"], expected);
+        assert_eq!(listed["outputSchema"], expected);
     }
 }

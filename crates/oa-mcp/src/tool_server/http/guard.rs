@@ -113,10 +113,9 @@ pub(crate) fn too_large(most_bytes: usize) -> Refusal {
 
 /// Returns true if the `Accept` headers include this media type or a wildcard for it, or there are none.
 fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
-    let mut accepted = headers.get_all(ACCEPT).iter().peekable();
-    let accepts_all = accepted.peek().is_none();
+    let accepted = headers.get_all(ACCEPT).iter();
     let family = wanted.split('/').next().unwrap_or_default();
-    accepts_all
+    !headers.contains_key(ACCEPT)
         || accepted.filter_map(|value| value.to_str().ok()).any(|value| {
             value.split(',').any(|of| {
                 let of = of.split(';').next().unwrap_or_default().trim();
