@@ -19,7 +19,8 @@ pub enum SchemaForm {
     /// The server's schema without `$schema`, `$id`, `$comment` and `x-mcp-header`, and without parts that model servers
     /// reject and that would fail every request of the agent: unknown types, bounds that contradict each other or are
     /// above 1,000, all but simple patterns, and values that are not schemas. References lead to definitions of the root
-    /// schema. A schema without properties gets empty ones.
+    /// schema. A schema without properties gets empty ones, and types of a programming language become standard ones, such
+    /// as `int`.
     #[default]
     Repaired,
     /// For model servers that support few keywords: references are replaced by their targets, and `format`, `pattern`
@@ -49,12 +50,6 @@ impl Schema {
         let Some(Value::Object(schema)) = schema else {
             return Err("its schema is not an object".to_owned());
         };
-        let of_type = schema.get("type");
-        if of_type.is_some_and(|of| {
-            of != "object" && !of.as_array().is_some_and(|of| of.contains(&"object".into()))
-        }) {
-            return Err("its schema does not describe an object".to_owned());
-        }
         let size = serde_json::to_string(schema).map_or(usize::MAX, |text| text.len());
         if size > limit {
             return Err(format!("its schema has {size} bytes, more than {limit}"));
@@ -62,6 +57,12 @@ impl Schema {
         let mut checked = Value::Object(schema.clone());
         // First, because it bounds the depth: most of what follows recurses without a limit of its own.
         clean(&mut checked, DEPTH)?;
+        let of_type = checked.get("type");
+        if of_type.is_some_and(|of| {
+            of != "object" && !of.as_array().is_some_and(|of| of.contains(&"object".into()))
+        }) {
+            return Err("its schema does not describe an object".to_owned());
+        }
         if let Value::Object(keywords) = &mut checked
             && !keywords.contains_key("type")
         {
@@ -113,7 +114,32 @@ fn clean(schema: &mut Value, depth: usize) -> Result<(), String> {
         keywords.shift_remove(keyword);
     }
     modern_bounds(keywords);
+    match keywords.get_mut("type") {
+        // No value would match it.
+        Some(Value::Array(types)) if types.is_empty() => {
+            keywords.shift_remove("type");
+        }
+        Some(Value::Array(types)) => types.iter_mut().for_each(spell_type),
+        Some(of) => spell_type(of),
+        None => {}
+    }
     visit_below(keywords, &mut |schema| clean(schema, depth))
+}
+
+/// Spells a type as the standard does: the schemas of some servers have the types of a programming language, or capitals.
+fn spell_type(of: &mut Value) {
+    let Value::String(name) = of else { return };
+    let standard = match &*name.to_ascii_lowercase() {
+        "array" | "list" => "array",
+        "bool" | "boolean" => "boolean",
+        "dict" | "object" => "object",
+        "double" | "float" | "number" => "number",
+        "int" | "integer" | "long" => "integer",
+        "none" | "null" => "null",
+        "str" | "string" => "string",
+        _ => return,
+    };
+    standard.clone_into(name);
 }
 
 /// Checks that each reference points to a schema.
@@ -256,6 +282,34 @@ mod tests {
             assert_eq!(read.offered["properties"]["a"], new);
             assert_eq!(read.checked["properties"]["a"], new);
         }
+    }
+
+    #[test]
+    fn types_of_languages_are_standard_types() {
+        let schema = json!({
+            "type": "OBJECT",
+            "properties": {
+                "type": { "type": "int" },
+                "price": { "type": ["float", "None"], "default": { "type": "float" } },
+                "names": { "type": "list", "items": { "type": "str" } },
+                "any": { "type": [] },
+                "file": { "type": "file" },
+            },
+        });
+        let read = Schema::read(Some(&schema), SchemaForm::Repaired, 4_096).unwrap();
+        let expected = json!({
+            "type": "object",
+            "properties": {
+                "type": { "type": "integer" },
+                "price": { "type": ["number", "null"], "default": { "type": "float" } },
+                "names": { "type": "array", "items": { "type": "string" } },
+                "any": {},
+                "file": {},
+            },
+        });
+        assert_eq!(read.offered, expected);
+        let input = json!({ "type": 5, "price": 1.5, "names": ["a"], "any": "b", "file": "c" });
+        assert_eq!(oa_tools::check_arguments(&read.checked, input.clone()), Ok(input));
     }
 
     /// As of tools without arguments: servers in PHP write an empty list.
