@@ -123,7 +123,31 @@ fn clean(schema: &mut Value, depth: usize) -> Result<(), String> {
         Some(of) => spell_type(of),
         None => {}
     }
+    if let (Some(of), Some(Value::Array(values))) = (keywords.get("type"), keywords.get("enum"))
+        && !values.is_empty()
+        && !values.iter().any(|value| may_be(value, of))
+    {
+        // The values are the more exact part.
+        keywords.shift_remove("type");
+    }
     visit_below(keywords, &mut |schema| clean(schema, depth))
+}
+
+/// Returns false if the value is not of the type, or of any in a list.
+fn may_be(value: &Value, of: &Value) -> bool {
+    match of {
+        Value::Array(types) => types.iter().any(|of| may_be(value, of)),
+        Value::String(of) => match &**of {
+            "array" => value.is_array(),
+            "boolean" => value.is_boolean(),
+            "integer" | "number" => value.is_number(),
+            "null" => value.is_null(),
+            "object" => value.is_object(),
+            "string" => value.is_string(),
+            _ => true,
+        },
+        _ => true,
+    }
 }
 
 /// Spells a type as the standard does: the schemas of some servers have the types of a programming language, or capitals.
@@ -309,6 +333,26 @@ mod tests {
         });
         assert_eq!(read.offered, expected);
         let input = json!({ "type": 5, "price": 1.5, "names": ["a"], "any": "b", "file": "c" });
+        assert_eq!(oa_tools::check_arguments(&read.checked, input.clone()), Ok(input));
+    }
+
+    /// No argument would be accepted otherwise.
+    #[test]
+    fn a_type_that_no_listed_value_has_is_omitted() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "size": { "type": "string", "enum": [256, 512] },
+                "count": { "type": "integer", "enum": ["1", "2"] },
+                "mode": { "type": "string", "enum": ["a", null] },
+            },
+        });
+        let read = Schema::read(Some(&schema), SchemaForm::Repaired, 4_096).unwrap();
+        let mut expected = schema.clone();
+        expected["properties"]["size"] = json!({ "enum": [256, 512] });
+        expected["properties"]["count"] = json!({ "enum": ["1", "2"] });
+        assert_eq!(read.offered, expected);
+        let input = json!({ "size": 256, "count": "2", "mode": "a" });
         assert_eq!(oa_tools::check_arguments(&read.checked, input.clone()), Ok(input));
     }
 
