@@ -446,7 +446,7 @@ impl Error {
 
     /// Returns `true` if the same request may succeed later and no output was delivered, that is, if
     /// [`RetryConfig`](crate::RetryConfig) retries it. The timeouts of a silent server are not retryable. Errors inside a
-    /// response with status 200 are retryable if they blame the server (QUIRKS row 144).
+    /// response with status 200 are retryable if they tell of an overload (QUIRKS row 144).
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         self.0.retryable
