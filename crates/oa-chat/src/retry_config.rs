@@ -11,9 +11,9 @@ use crate::error::{Error, Result};
 /// The policy for retries of failed requests; never after any output was delivered.
 ///
 /// A request is retried if the connection fails or breaks before the first delta, and for the statuses 408, 409,
-/// 425, 429, 500, 502, 503, 504 and 529, unless the error message shows that a retry would fail too. An
-/// error with status 400 or 403, or inside a response with status 200 before the first delta, is retried if it tells of
-/// an overload (QUIRKS rows 144 and 145). A server's silence and an empty answer are not retried.
+/// 425, 429, 500, 502, 503, 504 and 529, unless the error message shows that a retry would fail too. An error with
+/// status 400 or 403, or inside a response with status 200 before the first delta, is retried if it tells of an
+/// overload (QUIRKS rows 144 and 145). A server's silence and an empty answer are not retried.
 ///
 /// The delay is random, up to a bound that doubles with each retry ([`Backoff`]), and no shorter than the server's
 /// `Retry-After`.
