@@ -16,7 +16,7 @@ use http::Response;
 use oa_aggregate::{Delta, StreamStatus, TextMode, UncleanEnd};
 use oa_redact::Secrets;
 use oa_transport::{TimeoutKind, Timeouts, Watch};
-use oa_types::{AssistantMessage, ContentBlock, Erased, Usage};
+use oa_types::{AssistantMessage, ContentBlock, Erased, Exclusive, Usage};
 
 use self::beginning::{Beginning, Callback};
 use crate::answer_outcome::AnswerOutcome;
@@ -71,7 +71,7 @@ struct Arriving {
     /// The time that the whole answer took, once it has ended.
     whole: Option<Duration>,
     /// The answer that replaces this one; `None` if it comes too late.
-    again: Option<BoxFuture<Option<Result<AnswerStream>>>>,
+    again: Option<Exclusive<BoxFuture<Option<Result<AnswerStream>>>>>,
     /// Bytes of text and of thinking returned so far.
     text: usize,
     thinking: usize,
@@ -253,7 +253,10 @@ impl AnswerStream {
         F: FnOnce(Error) -> Result<BoxFuture<Result<Self>>> + Send + 'static,
     {
         if self.0.beginning.first_token.is_none() {
-            self.0.beginning.callbacks.push(Callback::EarlyEnd(Box::new(ask_again)));
+            self.0
+                .beginning
+                .callbacks
+                .push(Callback::EarlyEnd(Exclusive::new(Box::new(ask_again))));
         }
     }
 
@@ -261,14 +264,14 @@ impl AnswerStream {
     /// replaced. If it breaks before, the callback is dropped without being called, or kept for a
     /// [replacement](Self::on_early_end). Several are called in order. Has no effect once the answer has begun.
     pub fn on_begin(&mut self, on_begin: impl FnOnce() + Send + 'static) {
-        self.0.beginning.callbacks.push(Callback::Begin(Box::new(on_begin)));
+        self.0.beginning.callbacks.push(Callback::Begin(Exclusive::new(Box::new(on_begin))));
     }
 
     /// Sets a callback for the end of the answer. It is always called: when the answer is complete, when it breaks,
     /// and when it is dropped early; if an inner service [replaces](Self::on_early_end) the answer, for the
     /// replacement. Several callbacks are called in the order in which they were set.
     pub fn on_end(&mut self, on_end: impl FnOnce(&AnswerOutcome<'_>) + Send + 'static) {
-        self.0.beginning.callbacks.push(Callback::End(Box::new(on_end)));
+        self.0.beginning.callbacks.push(Callback::End(Exclusive::new(Box::new(on_end))));
     }
 
     /// Polls until `pick` returns a value for a delta; `None` at the end of the answer. Then call
@@ -285,7 +288,7 @@ impl AnswerStream {
             let this = &mut *self.0;
             if let Some(again) = &mut this.again {
                 // What was parsed of an answer is not delivered once it is being replaced.
-                match ready!(again.as_mut().poll(cx)) {
+                match ready!(again.get_mut().as_mut().poll(cx)) {
                     Some(Ok(mut answer)) => {
                         // The new answer inherits what was not reported yet.
                         answer.0.refusals.splice(0..0, std::mem::take(&mut this.refusals));
@@ -462,9 +465,9 @@ impl Arriving {
         (self.again, self.body) = (None, None);
         while let Some((inner, early_end)) = self.beginning.take_replacement() {
             self.tell(inner, None, Some(&error), false);
-            match early_end(error) {
+            match early_end.into_inner()(error) {
                 Ok(again) => {
-                    self.again = Some(Box::pin(self.watch.within_total(again)));
+                    self.again = Some(Exclusive::new(Box::pin(self.watch.within_total(again))));
                     return;
                 }
                 Err(next) => error = next,

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame};
 use oa_transport::ResponseBody;
+use oa_types::Exclusive;
 
 pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
 
@@ -15,7 +16,7 @@ pub(crate) type FramePoll = Poll<Option<Result<Frame<Bytes>, BoxError>>>;
 
 /// A body of any transport.
 pub(crate) enum AnyBody {
-    Other(Pin<Box<dyn Frames + Send>>),
+    Other(Exclusive<Pin<Box<dyn Frames + Send>>>),
     Own(ResponseBody),
 }
 
@@ -26,13 +27,13 @@ pub(crate) trait Frames {
 
 impl AnyBody {
     pub(crate) fn new(body: impl Frames + Send + 'static) -> Self {
-        Self::Other(Box::pin(body))
+        Self::Other(Exclusive::new(Box::pin(body)))
     }
 
     #[inline]
     pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> FramePoll {
         match self {
-            Self::Other(body) => body.as_mut().poll_frame(cx),
+            Self::Other(body) => body.get_mut().as_mut().poll_frame(cx),
             Self::Own(body) => Frames::poll_frame(Pin::new(body), cx),
         }
     }

@@ -16,8 +16,7 @@ impl Driver {
     pub(crate) fn review_answer(&mut self) {
         let hooks = self.settings.config.hooks.clone();
         let event = hooks::answer_event(self.turn.answer_review());
-        self.work.hooks =
-            Some(Box::pin(async move { Done::AnswerReview(hooks.answer(event, sleep).await) }));
+        self.work.wait_for(async move { Done::AnswerReview(hooks.answer(event, sleep).await) });
     }
 
     /// Reports the hooks' decision about an answer to the turn.

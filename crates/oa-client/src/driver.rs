@@ -213,7 +213,7 @@ impl Driver {
                 }
                 Some(Action::Request { tools }) => {
                     self.refresh_tools().map_err(|it| self.fail(it))?;
-                    self.work.request = Some(self.request(tools));
+                    self.work.futures.get_mut().request = Some(self.request(tools));
                 }
                 Some(Action::Review { call }) => self.review(call),
                 Some(Action::ReviewAnswer) => self.review_answer(),
@@ -239,8 +239,7 @@ impl Driver {
                 Some(Action::Plan { step }) => {
                     let (hooks, seen) =
                         (self.settings.config.steps.clone(), self.turn.plan_step(step));
-                    self.work.hooks =
-                        Some(Box::pin(async move { Done::Plan(hooks.plan(seen).await) }));
+                    self.work.wait_for(async move { Done::Plan(hooks.plan(seen).await) });
                 }
                 // Nothing to start: an answer arrives, or work begun by an earlier action is in progress.
                 Some(_) | None => {
@@ -426,8 +425,7 @@ impl Driver {
             return;
         };
         let hooks = self.settings.config.hooks.clone();
-        self.work.hooks =
-            Some(Box::pin(async move { Done::Review(hooks.post_tool_use(event, sleep).await) }));
+        self.work.wait_for(async move { Done::Review(hooks.post_tool_use(event, sleep).await) });
     }
 
     #[inline(never)]

@@ -22,7 +22,7 @@ impl Driver {
     /// Decides whether a call may run.
     #[inline(never)]
     pub(crate) fn decide(&mut self, call: usize) {
-        if self.work.hooks.is_some() {
+        if self.work.futures.get_mut().hooks.is_some() {
             // Its question was asked together with those of the calls before it.
             return;
         }
@@ -40,17 +40,16 @@ impl Driver {
         let gate = |call: &Call| self.settings.config.gate(call, self.turn.history());
         if !self.settings.config.permissions.asks_at_once() {
             let gate = gate(&calls[call]);
-            self.work.hooks = Some(Box::pin(async move {
+            self.work.wait_for(async move {
                 Done::Decisions(gate.decide().await.map(|decided| [(call, decided)].into()))
-            }));
+            });
             return;
         }
         // Include calls without a gate: the turn emits all calls, and the decisions are applied in this order.
         let calls = calls.iter().enumerate().skip(call);
         let undecided = calls.filter(|(_, call)| call.state == CallState::Undecided);
         let gates = undecided.map(|(place, call)| (place, gate(call))).collect();
-        self.work.hooks =
-            Some(Box::pin(async move { Done::Decisions(decide_at_once(gates).await) }));
+        self.work.wait_for(async move { Done::Decisions(decide_at_once(gates).await) });
     }
 
     /// Applies the first decision, and keeps the others until the turn emits their calls.
@@ -60,7 +59,7 @@ impl Driver {
     ) -> Option<AgentEvent> {
         let (call, first) = decided.pop_front()?;
         if !decided.is_empty() {
-            self.work.hooks = Some(Box::pin(ready(Done::Decisions(Ok(decided)))));
+            self.work.wait_for(ready(Done::Decisions(Ok(decided))));
         }
         let Decided { tool, prepared: Prepared { input, fit }, decision } = first;
         let block = &self.turn.calls()[call].block;

@@ -143,9 +143,9 @@ impl Driver {
         let (settings, used, left) =
             (Arc::clone(&self.settings), SharedUsage::default(), step.left);
         self.work.summary = Some(Arc::clone(&used));
-        self.work.hooks = Some(Box::pin(async move {
+        self.work.wait_for(async move {
             Done::Shortened(Box::new(settings.shorten(plan, used, left).await))
-        }));
+        });
     }
 
     pub(crate) fn take_shortened(&mut self, done: ShortenedTurn) -> Result<Option<AgentEvent>> {

@@ -78,7 +78,7 @@ impl Driver {
         added.map_err(error::turn)?;
         if matches!(pending, Some(Action::Decide { .. })) && self.turn.pending_action() != pending {
             // The call needs no decision any more, and a late one must not reach the next call.
-            self.work.hooks = None;
+            self.work.futures.get_mut().hooks = None;
         }
         if !was_busy && self.turn.is_busy() {
             self.begin_run();
@@ -94,10 +94,8 @@ impl Driver {
             return self.enter_steered(PromptOutcome::Allow);
         }
         let (hooks, event) = (hooks.clone(), hooks::prompt_event(prompt, self.turn.history()));
-        self.work.hooks =
-            Some(Box::pin(
-                async move { Done::Prompt(hooks.user_prompt_submit(event, sleep).await) },
-            ));
+        self.work
+            .wait_for(async move { Done::Prompt(hooks.user_prompt_submit(event, sleep).await) });
         None
     }
 

@@ -10,7 +10,7 @@ use oa_context::ContextShortened;
 use oa_events::AgentEvent;
 use oa_hooks::{AnswerDecision, Change, ChangedResult, HookOutcome};
 use oa_turn::{ShortenOutcome, StepPlan};
-use oa_types::Usage;
+use oa_types::{Exclusive, Usage};
 
 use crate::decision::Decided;
 use crate::error::Result;
@@ -19,15 +19,20 @@ use crate::nested::RunningBatch;
 /// Everything in progress. Dropping it stops everything: connections are closed, hooks dropped, tools canceled.
 #[derive(Default)]
 pub(crate) struct Work {
-    pub(crate) request: Option<BoxFuture<Result<AnswerStream>>>,
+    pub(crate) futures: Exclusive<Futures>,
     pub(crate) answer: Option<AnswerStream>,
-    /// Decisions of hooks, a plan, or a shortening that the turn waits for, one at a time.
-    pub(crate) hooks: Option<BoxFuture<Done>>,
     pub(crate) batch: Option<Box<RunningBatch>>,
     /// The usage of a summary that is being written.
     pub(crate) summary: Option<SharedUsage>,
     /// The last bytes of the previous answer. Boxed, because its size depends on hyper's features.
     pub(crate) closing: Option<Box<Closing>>,
+}
+
+#[derive(Default)]
+pub(crate) struct Futures {
+    pub(crate) request: Option<BoxFuture<Result<AnswerStream>>>,
+    /// Decisions of hooks, a plan, or a shortening that the turn waits for, one at a time.
+    pub(crate) hooks: Option<BoxFuture<Done>>,
 }
 
 /// A completed piece of work.
@@ -63,6 +68,10 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Work {
+    pub(crate) fn wait_for(&mut self, done: impl Future<Output = Done> + Send + 'static) {
+        self.futures.get_mut().hooks = Some(Box::pin(done));
+    }
+
     /// Waits for the next piece of the arriving answer; `None` if there is none, or at its end.
     #[inline]
     pub(crate) fn poll_delta(
@@ -82,17 +91,17 @@ impl Work {
         if let Some(answer) = self.answer.take() {
             return Poll::Ready(Some(Done::Answer(answer)));
         }
-        if let Some(done) = poll_slot(&mut self.request, cx) {
-            return Poll::Ready(Some(Done::Response(done)));
-        }
-        if let Some(done) = poll_slot(&mut self.hooks, cx) {
+        let Futures { request, hooks } = self.futures.get_mut();
+        let response = poll_slot(request, cx).map(Done::Response);
+        if let Some(done) = response.or_else(|| poll_slot(hooks, cx)) {
             return Poll::Ready(Some(done));
         }
+        let is_waiting = request.is_some() || hooks.is_some();
         // Tools continue while a hook reviews the result of another.
         if let Poll::Ready(Some(event)) = self.poll_batch(cx) {
             return Poll::Ready(Some(Done::Tool(event)));
         }
-        if self.is_waiting() {
+        if is_waiting || self.batch.is_some() {
             return Poll::Pending;
         }
         // Only the end of a body is left, which is short and bounded by a timer. Waiting for it here lets a
@@ -111,10 +120,6 @@ impl Work {
             self.batch = None;
         }
         Poll::Ready(event)
-    }
-
-    fn is_waiting(&self) -> bool {
-        self.request.is_some() || self.hooks.is_some() || self.batch.is_some()
     }
 }
 

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use oa_types::Exclusive;
 use tokio::task::JoinHandle;
 
 use crate::attempt::{Job, Record};
@@ -22,7 +23,7 @@ pub(crate) struct RunningTasks {
 }
 
 struct Task {
-    future: Pin<Box<dyn Future<Output = Ended> + Send>>,
+    future: Exclusive<Pin<Box<dyn Future<Output = Ended> + Send>>>,
     waker: Waker,
     record: Arc<Record>,
 }
@@ -42,7 +43,7 @@ impl RunningTasks {
         if self.running.len() <= call {
             self.running.resize_with(call + 1, || None);
         }
-        self.running[call] = Some(Task { future, waker, record });
+        self.running[call] = Some(Task { future: Exclusive::new(future), waker, record });
         // The first poll is requested like any other; `poll` never looks at calls that nobody woke.
         self.queue.ready(call);
     }
@@ -56,7 +57,7 @@ impl RunningTasks {
             // A late wakeup of a call that has ended.
             let Some(Some(task)) = self.running.get_mut(call) else { continue };
             let mut cx = Context::from_waker(&task.waker);
-            if let Poll::Ready(ended) = task.future.as_mut().poll(&mut cx) {
+            if let Poll::Ready(ended) = task.future.get_mut().as_mut().poll(&mut cx) {
                 self.running[call] = None;
                 return Poll::Ready((call, ended));
             }

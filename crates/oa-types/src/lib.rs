@@ -57,7 +57,7 @@ pub use crate::block::{
 };
 pub use crate::cost::Cost;
 #[doc(hidden)]
-pub use crate::erased::Erased;
+pub use crate::erased::{Erased, Exclusive};
 pub use crate::error::{Error, ErrorKind};
 pub use crate::error_record::ErrorRecord;
 pub use crate::extra::Extra;

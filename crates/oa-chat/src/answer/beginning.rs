@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oa_transport::Watch;
-use oa_types::micros;
+use oa_types::{Exclusive, micros};
 
 use crate::answer_outcome::AnswerOutcome;
 use crate::error::{Error, Result};
@@ -22,7 +22,7 @@ pub(crate) struct Beginning<A> {
 }
 
 pub(crate) enum Callback<A> {
-    Begin(Box<dyn FnOnce() + Send>),
+    Begin(Exclusive<Box<dyn FnOnce() + Send>>),
     /// A budget to which a retry is returned. Services inside of one another may each have their own.
     Credit(Arc<RetryBudget>),
     End(OnEnd),
@@ -30,10 +30,11 @@ pub(crate) enum Callback<A> {
 }
 
 /// A callback for the outcome of an answer.
-pub(crate) type OnEnd = Box<dyn FnOnce(&AnswerOutcome<'_>) + Send>;
+pub(crate) type OnEnd = Exclusive<Box<dyn FnOnce(&AnswerOutcome<'_>) + Send>>;
 
 /// Replaces an answer, or returns the error.
-pub(crate) type EarlyEnd<A> = Box<dyn FnOnce(Error) -> Result<BoxFuture<Result<A>>> + Send>;
+pub(crate) type EarlyEnd<A> =
+    Exclusive<Box<dyn FnOnce(Error) -> Result<BoxFuture<Result<A>>> + Send>>;
 
 impl<A> Beginning<A> {
     /// Records that output is returned: from now on the answer is not replaced.
@@ -43,7 +44,7 @@ impl<A> Beginning<A> {
             self.first_token = Some(micros::whole(watch.elapsed()));
             for callback in mem::take(&mut self.callbacks) {
                 match callback {
-                    Callback::Begin(on_begin) => on_begin(),
+                    Callback::Begin(on_begin) => on_begin.into_inner()(),
                     Callback::Credit(budget) => budget.give_back(),
                     Callback::End(_) => self.callbacks.push(callback),
                     Callback::EarlyEnd(_) => {}

@@ -149,7 +149,7 @@ impl Arriving {
         };
         for callback in callbacks {
             if let Callback::End(on_end) = callback {
-                on_end(&outcome);
+                on_end.into_inner()(&outcome);
             }
         }
     }

@@ -31,10 +31,10 @@ impl Driver {
 
     /// Stops the work in progress, counts its usage, and returns the answer that was arriving.
     pub(crate) fn stop_work(&mut self) -> Option<AnswerStream> {
-        let Work { answer, batch, hooks, summary, .. } = mem::take(&mut self.work);
+        let Work { answer, batch, futures, summary, .. } = mem::take(&mut self.work);
         // Sub-agents and a summary report their usage when they are dropped.
         let (ended, nested) = batch.map_or_else(Default::default, |batch| batch.stop());
-        drop(hooks);
+        drop(futures);
         // What has ended stays, also if its event was not read yet.
         ended.into_iter().for_each(|ended| self.note_tool(&ToolEvent::CallComplete(ended)));
         if let Some(answer) = &answer {

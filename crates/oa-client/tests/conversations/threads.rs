@@ -1,4 +1,6 @@
-//! A client on a multithreaded runtime: all its futures are `Send`.
+//! A client on a multithreaded runtime: all its futures are `Send`, and it can be shared.
+
+use std::sync::Arc;
 
 use oa_client::{
     AgentOptions, BlockStream, Client, ClientStream, HistoryMut, InterruptHandle, query,
@@ -6,7 +8,7 @@ use oa_client::{
 use oa_testkit::{Reply, Script, SocketServer};
 use oa_types::{FinishReason, Message};
 use serde_json::json;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{RwLock, mpsc, oneshot};
 
 use suite::talk::{adder, client, line, manual, models, next, read, stalling, strict, talk, told};
 
@@ -16,12 +18,11 @@ fn send<T: Send>(value: T) -> T {
 
 #[test]
 fn every_future_of_a_client_is_send() {
-    fn is_send<T: Send>() {}
     fn is_sync<T: Send + Sync>() {}
-    is_send::<Client>();
-    is_send::<ClientStream<'_>>();
-    is_send::<HistoryMut<'_>>();
-    is_send::<BlockStream>();
+    is_sync::<Client>();
+    is_sync::<ClientStream<'_>>();
+    is_sync::<HistoryMut<'_>>();
+    is_sync::<BlockStream>();
     is_sync::<InterruptHandle>();
     is_sync::<AgentOptions>();
 
@@ -103,6 +104,26 @@ async fn clients_can_live_in_their_own_task() {
     task.abort();
     server.wait_for_close(patience).await;
     assert!(server.requests()[3].aborted());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_read_a_client_between_its_turns() {
+    let server = strict([Reply::text("Hello."), Reply::text("Bye.")]);
+    let client = Arc::new(RwLock::new(client(manual(&server))));
+    for (prompt, said) in [("Hi.", 2), ("Bye.", 4)] {
+        client.write().await.ask(prompt).await.unwrap();
+        let readers = (0..2).map(|_| {
+            let client = Arc::clone(&client);
+            tokio::spawn(async move {
+                let client = client.read().await;
+                tokio::task::yield_now().await; // a `&Client` is held here
+                client.history().len()
+            })
+        });
+        for reader in readers.collect::<Vec<_>>() {
+            assert_eq!(reader.await.unwrap(), said);
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
