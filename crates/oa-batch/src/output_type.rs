@@ -76,7 +76,7 @@ impl OutputType {
 }
 
 fn value_of<T: DeserializeOwned>(value: &Value) -> Result<T, String> {
-    T::deserialize(value).map_err(|error| error.to_string())
+    oa_client::read_value(value).map_err(|error| error.to_string())
 }
 
 /// Reads a value by way of JSON, as [`value_of`] does: a type may read JSON and text differently.

@@ -90,6 +90,8 @@ pub use oa_events::{
 };
 pub use oa_executor::{InterruptGuard, InterruptHandle};
 pub use oa_output::ResponseFormat;
+#[doc(hidden)]
+pub use oa_tools::read_value;
 pub use oa_turn::stop_when;
 
 /// Compiles the README's example.

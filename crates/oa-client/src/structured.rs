@@ -119,7 +119,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
             let (format, found) = (format.clone(), Arc::clone(&found));
             let check = move |object: Value| {
                 let value = format.check(object).map_err(|error| error.to_string())?;
-                let value: T = serde_json::from_value(value).map_err(|error| error.to_string())?;
+                let value: T = oa_tools::read_value(&value).map_err(|error| error.to_string())?;
                 checks.iter().try_for_each(|check| check(&value)).map(|()| value)
             };
             move |object: Value| {

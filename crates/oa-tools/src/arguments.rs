@@ -98,8 +98,11 @@ impl ArgumentError {
     /// Creates an error about the arguments as a whole.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
-        let problem = ArgumentProblem { path: String::new(), message: message.into() };
-        Self { problems: vec![problem], count: 1 }
+        Self::at(String::new(), message.into())
+    }
+
+    pub(crate) fn at(path: String, message: String) -> Self {
+        Self { problems: vec![ArgumentProblem { path, message }], count: 1 }
     }
 
     fn too_large() -> Self {

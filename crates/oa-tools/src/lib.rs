@@ -62,6 +62,7 @@ mod arguments;
 mod bounds;
 mod excerpt;
 mod keywords;
+mod located;
 mod members;
 #[cfg(feature = "jsonschema")]
 mod validator;
@@ -89,6 +90,8 @@ pub use crate::error::{Error, ErrorKind};
 pub use crate::error_body::ErrorBody;
 pub use crate::fn_tool::FnTool;
 pub use crate::idempotency::IdempotencyKey;
+#[doc(hidden)]
+pub use crate::located::read_value;
 pub use crate::registry::Registry;
 pub use crate::source::{SourcedTools, ToolSource};
 pub use crate::state::State;

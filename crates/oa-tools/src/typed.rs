@@ -11,6 +11,7 @@ use crate::arguments::ArgumentError;
 use crate::builder::ToolBuilder;
 use crate::context::ToolContext;
 use crate::fn_tool::{FnTool, Handler};
+use crate::located::read_value;
 use crate::tool::BlockingHandler;
 use crate::tool_error::ToolError;
 
@@ -139,10 +140,7 @@ fn read<T: DeserializeOwned>(args: Value) -> Result<T, ToolError> {
 
 fn reads<T: DeserializeOwned>(args: &Value) -> Result<(), ArgumentError> {
     // From a reference: the value is only read here, and read again by the handler, which consumes it.
-    match T::deserialize(args) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(ArgumentError::new(error.to_string())),
-    }
+    read_value::<T>(args).map(drop)
 }
 
 /// Returns the JSON Schema of a type, with subschemas inlined where possible, because servers that compile schemas into

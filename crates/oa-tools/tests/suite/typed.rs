@@ -38,6 +38,72 @@ fn one() -> u8 {
     1
 }
 
+/// A type whose schema allows more than it reads, as those of dates do.
+#[derive(JsonSchema, Serialize)]
+#[schemars(transparent)]
+struct Date(String);
+
+impl<'de> Deserialize<'de> for Date {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        match text.len() {
+            10 => Ok(Self(text)),
+            _ => Err(serde::de::Error::custom(format_args!("{text:?} is not a date"))),
+        }
+    }
+}
+
+#[derive(Deserialize, JsonSchema, Serialize)]
+struct Booking {
+    from: Date,
+    until: Option<Date>,
+    #[serde(default)]
+    nights: Vec<Night>,
+    #[serde(default)]
+    prices: BTreeMap<String, Date>,
+    #[serde(default)]
+    floors: BTreeMap<u8, Date>,
+}
+
+#[derive(Deserialize, JsonSchema, Serialize)]
+enum Night {
+    Free,
+    At(Date),
+    Between { first: Date, last: (Date, Date) },
+}
+
+#[derive(Deserialize, JsonSchema, Serialize)]
+#[serde(transparent)]
+struct Wrapped(Booking);
+
+#[test]
+fn the_words_of_a_type_come_with_their_place() {
+    let book = tool("book", "Books").typed(|wrapped: Wrapped| async move { Ok(wrapped) });
+    let run = |input| match wait(book.execute(input)) {
+        Ok(told) => told.to_string(),
+        Err(error) => error.to_string().replace("invalid arguments for the tool book: ", ""),
+    };
+    let day = "2026-11-28";
+    let rest = json!({ "first": day, "last": [day, "1"] });
+    assert_eq!(run(json!({ "from": "soon" })), r#"`from`: "soon" is not a date"#);
+    assert_eq!(run(json!({ "from": day, "until": "x" })), r#"`until`: "x" is not a date"#);
+    for (nights, place) in [
+        (json!([{ "At": "1" }]), "nights[0].At"),
+        (json!(["Free", { "Between": rest }]), "nights[1].Between.last[1]"),
+    ] {
+        let said = run(json!({ "from": day, "nights": nights }));
+        assert_eq!(said, format!("`{place}`: \"1\" is not a date"));
+    }
+    let prices = json!({ "from": day, "prices": { "a b": "1" } });
+    assert_eq!(run(prices), r#"`prices.a b`: "1" is not a date"#);
+    // A key that is a number cannot be followed, so only the words are left.
+    let floors = json!({ "from": day, "floors": { "3": "1" } });
+    assert_eq!(run(floors), r#""1" is not a date"#);
+
+    let fits = json!({ "from": day, "nights": ["Free", { "At": day }], "floors": { "3": day } });
+    assert!(run(fits).contains(&json!({ "floors": { "3": day } }).to_string()[1..]));
+}
+
 #[test]
 fn the_type_gives_schema_and_arguments() {
     let trip = tool("trip", "Plans a trip").typed(|trip: Trip| async move { Ok(trip) });

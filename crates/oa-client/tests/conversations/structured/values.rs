@@ -7,6 +7,10 @@ use oa_client::{ErrorKind, InterruptHandle};
 use oa_hooks::Hooks;
 use oa_testkit::{MemoryServer, Reply, Script};
 use oa_types::FinishReason;
+use schemars::JsonSchema;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::json;
 
 use super::{OSLO, Place, last_words, oslo};
 use suite::talk::{auto, client, manual, strict, told};
@@ -75,6 +79,33 @@ async fn panicking_checks_are_errors() {
     assert_eq!((answer.value.city, answer.tries), (oslo().city, 2));
     let words = last_words(&server.requests()[1]);
     assert!(words.contains("checking the value panicked: index out of bounds"), "{words}");
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Stay {
+    #[schemars(with = "String")]
+    #[serde(deserialize_with = "date")]
+    from: String,
+    #[schemars(with = "String")]
+    #[serde(deserialize_with = "date")]
+    until: String,
+}
+
+/// A type that reads less than its schema allows.
+fn date<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    if text.len() == 10 { Ok(text) } else { Err(D::Error::custom("not a date")) }
+}
+
+#[tokio::test]
+async fn the_words_of_a_type_come_with_their_place() {
+    let replies = ["soon", "2026-11-28"]
+        .map(|until| Reply::text(json!({ "from": "2026-11-01", "until": until }).to_string()));
+    let server = strict(replies);
+    let stay = client(manual(&server)).send_for::<Stay>("When?").await.unwrap().value;
+    assert_eq!((&*stay.from, &*stay.until), ("2026-11-01", "2026-11-28"));
+    let words = last_words(&server.requests()[1]);
+    assert!(words.contains("`until`: not a date"), "{words}");
 }
 
 #[tokio::test]
