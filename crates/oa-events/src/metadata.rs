@@ -1,8 +1,10 @@
 use oa_context::PromptCut;
 use oa_types::{Cost, FinishReason, Usage};
+use serde::{Deserialize, Serialize};
 
 /// Metadata of the turns of a client so far, as `Client::turn_metadata` returns it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct TurnMetadata {
     /// Number of prompts taken; failed ones do not count.

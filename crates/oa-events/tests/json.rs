@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use oa_events::AgentEvent;
+use oa_events::{AgentEvent, TurnMetadata};
 use oa_executor::{ExecutionResult, ToolCustom, ToolEvent};
 use oa_tools::check_arguments;
 use oa_types::{
@@ -236,4 +236,14 @@ proptest! {
         prop_assert_eq!(value["type"].clone(), instance["type"].clone());
         check_arguments(&schema, value).unwrap();
     }
+}
+
+#[test]
+fn the_metadata_of_turns_can_be_stored() {
+    let mut metadata = TurnMetadata::default();
+    metadata.turns = 2;
+    metadata.total_usage = Usage::tokens(20, 5);
+    let stored = serde_json::to_string(&metadata).unwrap();
+    assert_eq!(serde_json::from_str::<TurnMetadata>(&stored).unwrap(), metadata);
+    assert_eq!(serde_json::from_str::<TurnMetadata>("{}").unwrap(), TurnMetadata::default());
 }

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::iter::Sum;
 use std::ops::AddAssign;
 use std::time::Duration;
 
@@ -180,5 +181,22 @@ impl AddAssign for Usage {
 impl AddAssign<&Self> for Usage {
     fn add_assign(&mut self, other: &Self) {
         self.add(other);
+    }
+}
+
+/// The same as [`add`](Usage::add) for each.
+impl Sum for Usage {
+    fn sum<I: Iterator<Item = Self>>(usages: I) -> Self {
+        usages.fold(Self::default(), |mut sum, usage| {
+            sum += usage;
+            sum
+        })
+    }
+}
+
+/// The same as [`add`](Usage::add) for each.
+impl<'a> Sum<&'a Self> for Usage {
+    fn sum<I: Iterator<Item = &'a Self>>(usages: I) -> Self {
+        usages.copied().sum()
     }
 }

@@ -174,7 +174,7 @@ proptest! {
 }
 
 #[test]
-fn add_and_add_assign_agree() {
+fn all_ways_to_add_usage_agree() {
     let mut one = Usage::default();
     one.prompt_tokens = Some(3);
     let (mut by_name, mut by_value, mut by_reference) = (one, one, one);
@@ -183,4 +183,6 @@ fn add_and_add_assign_agree() {
     by_reference += &one;
     assert_eq!(by_name.prompt_tokens, Some(6));
     assert_eq!((by_value, by_reference), (by_name, by_name));
+    assert_eq!([one, one].iter().sum::<Usage>(), by_name);
+    assert_eq!([one, one].into_iter().sum::<Usage>(), by_name);
 }
