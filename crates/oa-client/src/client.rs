@@ -44,8 +44,6 @@ pub use self::history::HistoryMut;
 /// [`history`](Self::history) is always valid for the next request: each call in it has exactly one result,
 /// unless the caller has yet to add it.
 ///
-/// It is one conversation; keep those of many users as `HashMap<String, Arc<tokio::sync::Mutex<Client>>>`.
-///
 /// # Cancel safety
 ///
 /// Every future of a client may be dropped. Dropping `send` removes the new prompt; dropping `receive` loses nothing.

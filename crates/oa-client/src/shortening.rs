@@ -143,9 +143,9 @@ impl Driver {
         let (settings, used, left) =
             (Arc::clone(&self.settings), SharedUsage::default(), step.left);
         self.work.summary = Some(Arc::clone(&used));
-        self.work.wait_for(async move {
-            Done::Shortened(Box::new(settings.shorten(plan, used, left).await))
-        });
+        let done =
+            async move { Done::Shortened(Box::new(settings.shorten(plan, used, left).await)) };
+        self.work.wait_for(done);
     }
 
     pub(crate) fn take_shortened(&mut self, done: ShortenedTurn) -> Result<Option<AgentEvent>> {
