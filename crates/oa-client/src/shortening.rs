@@ -143,8 +143,7 @@ impl Driver {
         let (settings, used, left) =
             (Arc::clone(&self.settings), SharedUsage::default(), step.left);
         self.work.summary = Some(Arc::clone(&used));
-        let done =
-            async move { Done::Shortened(Box::new(settings.shorten(plan, used, left).await)) };
+        let done = async move { Done::Shortened(settings.shorten(plan, used, left).await.into()) };
         self.work.wait_for(done);
     }
 
