@@ -19,8 +19,8 @@ pub enum SchemaForm {
     /// The server's schema without `$schema`, `$id`, `$comment` and `x-mcp-header`, and without parts that model servers
     /// reject and that would fail every request of the agent: unknown types, bounds that contradict each other or are
     /// above 1,000, all but simple patterns, and values that are not schemas. References lead to definitions of the root
-    /// schema. A schema without properties gets empty ones, and types of a programming language become standard ones, such
-    /// as `int`.
+    /// schema. A schema without properties gets empty ones, and types of programming languages, such as `int`, become
+    /// standard ones.
     #[default]
     Repaired,
     /// For model servers that support few keywords: references are replaced by their targets, and `format`, `pattern`

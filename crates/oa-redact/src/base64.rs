@@ -38,23 +38,6 @@ pub fn decode(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Returns the data of a `data:` URL; `None` if it is invalid.
-#[must_use]
-pub fn decode_url(url: &str) -> Option<Vec<u8>> {
-    let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
-    if head.ends_with(";base64") {
-        return decode(data);
-    }
-    let mut pieces = data.split('%');
-    let mut bytes = pieces.next()?.as_bytes().to_vec();
-    for piece in pieces {
-        let digits = piece.get(..2).filter(|it| it.bytes().all(|it| it.is_ascii_hexdigit()))?;
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-        bytes.extend_from_slice(&piece.as_bytes()[2..]);
-    }
-    Some(bytes)
-}
-
 /// Returns the base64 digits of bytes preceded by `shift` other bytes, limited to digits that do not depend on
 /// neighboring bytes.
 pub(crate) fn inside(bytes: &[u8], shift: usize) -> String {
@@ -90,27 +73,6 @@ mod tests {
             assert!(inside.len() >= 16 && whole.contains(&inside), "{inside} in {whole}");
         }
         assert_eq!(inside(b"", 2), "");
-    }
-
-    #[test]
-    fn data_urls_are_decoded() {
-        for (url, data) in [
-            ("data:text/plain;base64,Zm9v", "foo"),
-            ("data:text/plain;charset=utf-8,%23%20H%C3%A4,%25", "# Hä,%"),
-            ("data:,a", "a"),
-        ] {
-            assert_eq!(decode_url(url).as_deref(), Some(data.as_bytes()), "{url}");
-        }
-        for url in [
-            "data:text/plain",
-            "https://a.example/,",
-            "data:,%4",
-            "data:,%zz",
-            "data:,%+1",
-            "data:;base64,Z",
-        ] {
-            assert_eq!(decode_url(url), None, "{url}");
-        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use oa_client::Client;
 use oa_event_log::CallAnswer;
 use oa_redact::base64;
 use oa_tools::{FnTool, tool};
-use oa_types::{Message, TextBlock, ToolResultBlock, flattened};
+use oa_types::{Message, TextBlock, ToolResultBlock, flattened, percent_decoded};
 use serde_json::{Value, json};
 
 use crate::encoder::approval_id;
@@ -67,36 +67,35 @@ pub(crate) fn client_tool(declared: &Value) -> Option<FnTool> {
     Some(tool(name, description).schema(schema).external())
 }
 
-/// Returns an attached file as the model reads it, on lines of its own: its text, or a note in place of a file that the model
-/// cannot see. Browsers know the types of few files of text, so the bytes decide.
+/// Returns an attached file as the model reads it, on lines of its own: its text, or a note in place of a file that the
+/// model cannot see. Browsers know the types of few files of text, so the bytes decide, except for media.
 pub(crate) fn attached(part: &Value) -> TextBlock {
     let word = |value: &Value| value.as_str().filter(|word| !word.is_empty()).map(str::to_owned);
     let name = word(&part["filename"]).or_else(|| word(&part["file"]["filename"]));
     let name = name.unwrap_or_else(|| "a file".to_owned());
     let kinds = [&part["source"]["mimeType"], &part["mimeType"], &part["mediaType"], &part["type"]];
     let kind = kinds.into_iter().find_map(word).unwrap_or_default();
-    let is_media = MEDIA.iter().any(|media| kind.starts_with(media));
+    let media = ["application/pdf", "audio", "font", "image", "video"];
+    let is_media = media.iter().any(|media| kind.starts_with(media));
     let kind = if kind.is_empty() { kind } else { format!(" ({kind})") };
     let places =
         [&part["url"], &part["data"], &part["source"]["value"], &part["file"]["file_data"]];
     let data = places.into_iter().find_map(Value::as_str).filter(|_| !is_media);
-    let bytes = data.and_then(|data| base64::decode_url(data).or_else(|| base64::decode(data)));
-    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+    let url = data.and_then(|data| data.strip_prefix("data:")?.split_once(','));
+    let text = match url.map_or((";base64", data), |(head, data)| (head, Some(data))) {
+        (head, Some(text)) if !head.ends_with(";base64") => percent_decoded(text),
+        (_, data) => data.and_then(|data| String::from_utf8(base64::decode(data)?).ok()),
+    };
     TextBlock::new(match text.filter(|text| !text.contains('\0')) {
         Some(text) => format!("[{name}{kind} was attached:]\n{text}\n[the end of {name}]\n"),
         None => format!("[{name}{kind} was attached, and cannot be shown]\n"),
     })
 }
 
-/// Types of files that are not text, even if their bytes look like it.
-const MEDIA: [&str; 5] = ["application/pdf", "audio", "font", "image", "video"];
-
 /// Returns the parts of a tool's result as text: a model gets results as text.
 pub(crate) fn result_text(parts: &[Value]) -> String {
-    let text = |part: &Value| match part["text"].as_str() {
-        Some(text) => Some(text.to_owned()),
-        None => part.is_object().then(|| attached(part).text),
-    };
+    let file = |part: &Value| part.is_object().then(|| attached(part).text);
+    let text = |part: &Value| part["text"].as_str().map(str::to_owned).or_else(|| file(part));
     parts.iter().filter_map(text).collect()
 }
 

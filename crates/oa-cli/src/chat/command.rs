@@ -95,7 +95,8 @@ pub fn reference() -> String {
     tables
 }
 
-/// Parses a line. Neither a path nor a comment of a program is a command, and an unknown word is none behind a space.
+/// Parses a line. It is a command if it begins with `/` and letters or digits, so a path or the comment of a program is
+/// a prompt. Behind a space, only known words are commands.
 #[must_use]
 pub fn parse(line: &str) -> Entered {
     let text = line.trim();

@@ -26,9 +26,9 @@ use crate::settings::Settings;
 
 /// The longest prompt from a pipe, in bytes.
 const LONGEST: u64 = 16 * 1024 * 1024;
-/// The wait for the end of a pipe without a word about it.
+/// The time after which a pipe without an end is reported.
 const QUIET: Duration = Duration::from_secs(2);
-const UNENDING: &str = "waiting for the end of standard input, which is a part of the prompt; without one, use </dev/null";
+const UNENDING: &str = "waiting for the end of standard input, which is part of the prompt; if it is not meant to be, use </dev/null";
 
 /// Sends the prompt, prints the answer, and returns.
 pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {

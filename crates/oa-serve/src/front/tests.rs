@@ -30,7 +30,7 @@ fn text_of_attached_files_reaches_the_model() {
         of_url("application/zip", "data:application/zip;base64,UEsDBP//"),
         of_url("text/plain", "data:text/plain;base64,YQBi"),
         of_url("text/plain", "data:text/plain;base64,?"),
-        of_url("text/plain", "data:text/plain,%4"),
+        of_url("text/plain", "data:text/plain,%FF"),
         of_url("text/plain", "data:text/plain"),
         of_url("text/plain", "https://a.example/a.txt"),
         of_url("text/plain", "files"),

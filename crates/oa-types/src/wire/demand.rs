@@ -176,12 +176,12 @@ const UNSTREAMED: [&str; 14] = [
     "does not support stream mode",
     "does not support streaming",
     "doesn't support streaming",
-    "in streaming mode",
     "stream is not supported",
     "streaming completion is not support",
     "streaming is not supported",
     "streaming not supported",
     "to stream this model",
+    "tool use in streaming mode",
     "tools with stream",
     "unsupported for streaming",
 ];

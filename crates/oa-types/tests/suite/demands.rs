@@ -201,6 +201,7 @@ fn other_errors_demand_nothing() {
         (400, "stream_options is not supported"),
         (400, "this model supports only stream mode, please enable the stream parameter"),
         (503, "Streaming is not supported"),
+        (500, "the backend went away in streaming mode"),
     ] {
         assert!(!Demands::default().add(status, message), "{message}");
     }
