@@ -1,6 +1,6 @@
 //! Checks each crate with each feature alone, with none, and with all: features must not need each other by accident.
-//! The facade's features, which users combine, are also checked in pairs. Tests that need a feature to be off run here: every other
-//! step turns all features on.
+//! The facade's features, which users combine, are also checked together. Tests that need a feature to be off run here:
+//! every other step turns all features on.
 
 use std::collections::BTreeSet;
 
@@ -75,25 +75,27 @@ fn combined(package: &Package, workspace: &Workspace) -> Vec<Run> {
     combinations(package).into_iter().map(check).collect()
 }
 
-/// Every set of at most two features and the set of all, each with whatever its members turn on.
+/// No feature, each alone, all but each, and all, each with whatever its members turn on.
 ///
-/// The facade's features are lists of names and switches of lower crates: two may conflict,
-/// and a third adds nothing to that. The number of all subsets would double with each feature.
+/// Any three features occur in all eight states: all of them on or off, one on, or one off. So an error is found that
+/// takes two features and the absence of a third. The number of all subsets would double with each feature.
 fn combinations(package: &Package) -> BTreeSet<BTreeSet<&str>> {
-    let names: Vec<&str> =
-        package.features.keys().map(String::as_str).filter(|name| *name != "default").collect();
-    let mut sets = BTreeSet::from([BTreeSet::new(), names.iter().copied().collect()]);
-    for (at, first) in names.iter().enumerate() {
-        // A pair of a feature with itself is that feature alone.
-        sets.extend(names[at..].iter().map(|second| closed(package, [*first, *second])));
+    let names = package.features.keys().map(String::as_str).filter(|name| *name != "default");
+    let closed: Vec<_> = names.map(|name| (name, closed(package, name))).collect();
+    let mut sets =
+        BTreeSet::from([BTreeSet::new(), closed.iter().map(|(name, _)| *name).collect()]);
+    for (name, with) in &closed {
+        sets.insert(with.clone());
+        let without = closed.iter().filter(|(_, other)| !other.contains(name));
+        sets.insert(without.map(|(other, _)| *other).collect());
     }
     sets
 }
 
-/// The set with all features of the package that its members turn on.
-fn closed<'a>(package: &'a Package, features: [&'a str; 2]) -> BTreeSet<&'a str> {
+/// The feature and all features of the package that it turns on.
+fn closed<'a>(package: &'a Package, feature: &'a str) -> BTreeSet<&'a str> {
     let mut set = BTreeSet::new();
-    let mut added = features.to_vec();
+    let mut added = vec![feature];
     while let Some(name) = added.pop() {
         if set.insert(name) {
             let enabled = package.features.get(name).into_iter().flatten().map(String::as_str);
@@ -138,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn features_are_paired_and_combined() {
+    fn three_features_have_all_states() {
         let table = [
             ("default", &["b"][..]),
             ("a", &["dep:x"]),
@@ -151,24 +153,26 @@ mod tests {
             features: table.iter().map(|(name, on)| ((*name).to_owned(), strings(on))).collect(),
             ..Package::default()
         };
-        let expected: [&[&str]; 11] = [
+        let expected: [&[&str]; 10] = [
             &[],
             &["a"],
             &["a", "b"],
             &["a", "b", "c"],
             &["a", "b", "c", "d"],
             &["a", "b", "d"],
-            &["a", "c"],
-            &["a", "d"],
+            &["a", "c", "d"],
             &["c"],
+            // Without `a`, `b` is off, too.
             &["c", "d"],
             &["d"],
         ];
-        assert!(
-            combinations(&package)
-                .iter()
-                .eq(expected.map(|set| set.iter().copied().collect()).iter())
-        );
+        let sets = combinations(&package);
+        assert!(sets.iter().eq(expected.map(|set| set.iter().copied().collect()).iter()));
+        let states = |names: [&str; 3]| -> BTreeSet<[bool; 3]> {
+            sets.iter().map(|set| names.map(|name| set.contains(name))).collect()
+        };
+        assert_eq!(states(["a", "c", "d"]).len(), 8);
+        assert_eq!(states(["a", "b", "c"]).len(), 6, "`b` turns `a` on");
     }
 
     #[test]
