@@ -1,10 +1,10 @@
 //! The model's thinking before its answer.
 
-use open_agent::{ContentBlock, FinishReason, json};
+use open_agent::{Client, ContentBlock, FinishReason, Provider, Thinking, ThinkingReplay, json};
 use serde_json::Value;
 
 use crate::answer::ask;
-use crate::server::{Wanted, check};
+use crate::server::{Wanted, check, check_alone};
 
 const PROMPT: &str = "What is 17 times 3?";
 
@@ -55,5 +55,50 @@ fn thinking_cut_by_max_tokens_has_no_text() {
         }
         assert_eq!(answer.order(), ["thinking"]);
         assert_eq!(*answer.finish(), FinishReason::Length);
+    });
+}
+
+#[test]
+fn the_option_turns_thinking_on_and_off() {
+    check(Wanted::Tiny, async |server| {
+        let order = async |thinking: Thinking| {
+            let options = server.options().provider(Provider::LlamaCpp).base_url(&server.base_url);
+            let options = options.seed(3).thinking(thinking).build().unwrap();
+            ask(&options, PROMPT).await.unwrap().order()
+        };
+        assert_eq!(order(true.into()).await, ["thinking", "text"]);
+        assert_eq!(order("low".into()).await, ["thinking", "text"]);
+        assert_eq!(order(false.into()).await, ["text"]);
+    });
+}
+
+/// The server has what the model generated in its cache, so reading it again costs nothing.
+#[test]
+fn the_model_reads_its_thinking_again() {
+    // Alone, because other tests would replace the cache.
+    check_alone(Wanted::Tiny, async |server| {
+        let second = async |replay: Option<ThinkingReplay>| {
+            let options = server.options().provider(Provider::LlamaCpp).base_url(&server.base_url);
+            let mut options = options.seed(3).max_tokens(200).thinking(true);
+            if let Some(replay) = replay {
+                options = options.thinking_replay(replay);
+            }
+            let mut client = Client::new(options.build().unwrap()).unwrap();
+            client.ask(PROMPT).await.unwrap();
+            let is_thinking = |block: &ContentBlock| matches!(block, ContentBlock::Thinking(_));
+            assert!(client.history()[1].content.iter().any(is_thinking));
+            client.ask("And 18 times 3?").await.unwrap();
+            let usage = client.usage().expect("it tells its usage");
+            let (sent, cached) = (usage.prompt_tokens.unwrap(), usage.cached_tokens.unwrap_or(0));
+            println!("{replay:?}: {sent} tokens read, {cached} of them from the cache");
+            (sent, sent - cached)
+        };
+        let (whole, new) = second(None).await;
+        let (short, new_after_drop) = second(Some(ThinkingReplay::Drop)).await;
+        assert!(whole > short, "{whole} tokens with the thinking, {short} without");
+        assert!(
+            new <= new_after_drop,
+            "{new} new tokens with the thinking, {new_after_drop} without"
+        );
     });
 }

@@ -59,8 +59,7 @@ impl AnyChat {
         Self(Inner::Other(Arc::new(service)))
     }
 
-    /// Returns the endpoint if this was [created from one](Self::from); `None` for any other service, which may have
-    /// several.
+    /// Returns the endpoint if this was [created from one](Self::from); `None` for other services.
     #[must_use]
     pub fn endpoint(&self) -> Option<&Endpoint> {
         match &self.0 {

@@ -18,8 +18,7 @@ pub enum ToolMode {
     #[default]
     Auto,
     /// In answers that the server constrains to a JSON Schema. Each answer is one object: a call or text. For the
-    /// smallest models on llama.cpp, LM Studio, Ollama or vLLM: every call is well-formed and names a tool that is
-    /// offered.
+    /// smallest models on llama.cpp, LM Studio, Ollama or vLLM: every call is well-formed and names an offered tool.
     ///
     /// `tool_choice` decides whether the model may call, must call, or must answer; `parallel_tool_calls(true)` allows
     /// up to 16 calls in one answer. Text streams as it is generated. The schema is sent as `response_format`. If the

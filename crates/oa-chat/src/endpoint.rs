@@ -178,8 +178,7 @@ impl EndpointBuilder {
 
     /// Applies a profile that the doctor wrote: address, provider, and quirks. Other options override it.
     ///
-    /// [`build`](Self::build) fails if the profile contradicts itself, or if another provider is set without an
-    /// address.
+    /// [`build`](Self::build) fails if the profile contradicts itself, or for another provider without an address.
     pub fn profile(mut self, profile: ServerProfile) -> Self {
         self.profile = Some(profile);
         self
@@ -244,8 +243,7 @@ impl EndpointBuilder {
         self
     }
 
-    /// Sends requests through your own service instead of the built-in transport: one with middleware, or a model
-    /// in memory.
+    /// Sends requests through your own service instead of the built-in one: with middleware, or a model in memory.
     pub fn transport<S, B>(mut self, service: S) -> Self
     where
         S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,

@@ -13,7 +13,7 @@ use oa_output::refuses_format;
 use oa_redact::Secrets;
 use oa_transport::{TimeoutKind, Watch, retry_after};
 use oa_types::Permanent;
-use oa_types::wire::{Demands, ServerError};
+use oa_types::wire::{Demands, ServerError, Thinking};
 
 use crate::body::BoxError;
 use crate::pipeline::PipelineError;
@@ -432,6 +432,12 @@ impl Error {
     #[must_use]
     pub fn adds_to(&self, demands: &mut Demands) -> bool {
         self.rejected_with().is_some_and(|status| demands.add(status, &self.0.message))
+    }
+
+    /// Adds what the server says about the amount of thinking; returns false if it says nothing new about it.
+    pub(crate) fn adds_thinking(&self, demands: &mut Demands, thinking: &Thinking) -> bool {
+        let message = &self.0.message;
+        self.rejected_with().is_some_and(|status| demands.add_thinking(status, message, thinking))
     }
 
     /// Returns `true` if the server says that it does not support the response format.

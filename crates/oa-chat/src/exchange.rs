@@ -50,6 +50,7 @@ pub(crate) async fn answer(
         format: options.format_fallback.is_some(),
         tool_choice: options.tool_choice_fallback,
         held: dialect.is_some_and(|dialect| dialect.format.is_some()),
+        thinking: options.thinking.clone(),
     };
     negotiate(destination, request, Negotiation::new(options.first_way(destination), alternatives))
         .await

@@ -4,7 +4,7 @@ use std::mem;
 
 use crate::error::Error;
 use oa_output::FormatRequest;
-use oa_types::wire::Demands;
+use oa_types::wire::{Demands, Thinking};
 
 /// The variable parts of a request: those that servers may reject.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -28,12 +28,14 @@ pub enum Refusal {
     /// The response format, or the tool choice that stands for it; the next weaker [`FormatRequest`] was sent, or no
     /// choice.
     Format(String),
+    /// The amount of thinking, because the model has none, or always thinks; no amount was sent.
+    Thinking(String),
     /// Tools; calls are in text from now on.
     Tools(String),
 }
 
 /// The parts of a request that a server may refuse and that have an alternative.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Alternatives {
     /// Tools are offered, and there is a dialect for calls in text.
     pub(crate) tools: bool,
@@ -43,13 +45,15 @@ pub(crate) struct Alternatives {
     pub(crate) tool_choice: bool,
     /// Calls in text have a response format of their own, which the prompt explains.
     pub(crate) held: bool,
+    /// The amount of thinking, which is a wish.
+    pub(crate) thinking: Option<Thinking>,
 }
 
 /// Decides how to change a request after a rejection, without I/O.
 ///
-/// Each rejection removes or changes one part, and no form is tried twice. So a request is sent at most 14 times: in
-/// full, without usage, without tool choice, with calls in text, with each weaker response format, and with each of the
-/// [`Demands`] met. The part named in the server's message comes first.
+/// Each rejection removes or changes one part, and no form is tried twice. So a request is sent at most 15 times: in
+/// full, without usage, without tool choice, without an amount of thinking, with calls in text, with each weaker
+/// response format, and with each of the other [`Demands`] met. The part named in the server's message comes first.
 ///
 /// Send the request as [`way`](Self::way) says. Pass an error to [`refused`](Self::refused): `true` means to send
 /// again. Once the server answers, [`learned`](Self::learned) returns the facts to remember about it.
@@ -81,13 +85,9 @@ impl Way {
 
     /// True if the envelopes are the same: each holds its requests with and without usage.
     pub(crate) fn is_like(self, other: Self) -> bool {
-        self.calls_are_text == other.calls_are_text
-            && self.tool_choice == other.tool_choice
-            && self.format == other.format
-            && self.demands.other_token_limit == other.demands.other_token_limit
-            && self.demands.plain_schemas == other.demands.plain_schemas
-            && self.demands.single_types == other.demands.single_types
-            && self.demands.whole_answers == other.demands.whole_answers
+        let parts =
+            |it: Self| (it.calls_are_text, it.tool_choice, it.format, it.demands.of_parameters());
+        parts(self) == parts(other)
     }
 }
 
@@ -103,7 +103,7 @@ impl Negotiation {
 
     /// Takes an error; returns `true` if the request should be sent again in another form.
     pub(crate) fn refused(&mut self, error: &Error) -> bool {
-        let Alternatives { tools, format, tool_choice, held } = self.alternatives;
+        let Alternatives { tools, format, tool_choice, held, ref thinking } = self.alternatives;
         // The message may quote the model, whose words reject nothing.
         if error.blames_output() {
             return false;
@@ -114,6 +114,12 @@ impl Negotiation {
             return true;
         }
         if error.adds_to(&mut self.way.demands) {
+            return true;
+        }
+        if let Some(thinking) = thinking
+            && error.adds_thinking(&mut self.way.demands, thinking)
+        {
+            self.refusals.push(Refusal::Thinking(error.to_string()));
             return true;
         }
         // Before a lack of tools, which these words could mean as well (QUIRKS row 130).
@@ -178,7 +184,9 @@ mod tests {
         Error::response(status, &headers, body.as_bytes(), &Secrets::new())
     }
 
-    const WORDS: [&str; 12] = [
+    const WORDS: [&str; 14] = [
+        "tiny:1b does not support thinking",
+        "Reasoning is mandatory for this endpoint and cannot be disabled.",
         "Thinking mode does not support this tool_choice",
         "unknown field stream_options",
         "registry.ollama.ai/library/gemma:2b does not support tools",
@@ -195,7 +203,7 @@ mod tests {
 
     proptest! {
         /// Refusals in any order: each weakens or changes the request, none comes back, and an end is reached after at
-        /// most 13.
+        /// most 14.
         #[test]
         fn each_refusal_weakens_the_request_once(
             refusals in prop::collection::vec((0..WORDS.len(), any::<bool>()), 0..20),
@@ -204,9 +212,12 @@ mod tests {
             format: bool,
             tool_choice: bool,
             held: bool,
+            thinking in prop_oneof![Just(None), Just(Some(Thinking::Off)), Just(Some(Thinking::On))],
         ) {
             let first = Way::first(calls_are_text);
-            let mut negotiation = Negotiation::new(first, Alternatives { tools, format, tool_choice, held });
+            let alternatives =
+                Alternatives { tools, format, tool_choice, held, thinking: thinking.clone() };
+            let mut negotiation = Negotiation::new(first, alternatives);
             let mut asked_again = 0;
             for (refusal, in_stream) in refusals {
                 let before = negotiation.way();
@@ -222,7 +233,7 @@ mod tests {
                 prop_assert!(tools || after.calls_are_text == before.calls_are_text);
                 asked_again += u32::from(again);
             }
-            prop_assert!(asked_again <= 13);
+            prop_assert!(asked_again <= 14);
             let way = negotiation.way();
             let lessons = negotiation.learned();
             prop_assert_eq!(lessons.is_some(), asked_again > 0);
@@ -233,7 +244,17 @@ mod tests {
             prop_assert_eq!(lessons.format.is_some(), way.format != FormatRequest::Schema);
             prop_assert_eq!(lessons.refuses_choice, !way.tool_choice);
             prop_assert!(tool_choice || way.tool_choice);
-            let told = [lessons.refuses_tools, lessons.refuses_choice, lessons.format.is_some()];
+            let Demands { never_thinks, always_thinks, .. } = way.demands;
+            prop_assert!(thinking.is_some() || !never_thinks && !always_thinks);
+            prop_assert!(thinking == Some(Thinking::Off) || !always_thinks);
+            prop_assert!(!(never_thinks && always_thinks));
+            let told = [
+                lessons.refuses_tools,
+                lessons.refuses_choice,
+                lessons.format.is_some(),
+                never_thinks,
+                always_thinks,
+            ];
             prop_assert_eq!(lessons.refusals.len(), told.into_iter().filter(|told| *told).count());
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use oa_aggregate::{ArgumentRepair, ThinkTags};
 use oa_output::FormatFallback;
 use oa_transport::Timeouts;
-use oa_types::wire::{ChatParameters, ResultImages, Thinking};
+use oa_types::wire::{ChatParameters, ResultImages, Thinking, ThinkingReplay};
 
 use crate::dialect::ToolMode;
 use crate::pipeline::OnBadChunk;
@@ -56,6 +56,8 @@ pub struct ChatOptions {
     pub result_images: ResultImages,
     /// The amount of thinking before an answer. Requires an endpoint with a provider.
     pub thinking: Option<Thinking>,
+    /// The member in which the model reads its own thinking. By default, that of the provider.
+    pub thinking_replay: Option<ThinkingReplay>,
     /// The treatment of think tags in the text. By default, that of the provider.
     pub think_tags: Option<ThinkTags>,
     /// The repair of malformed argument JSON. By default, that of the endpoint's quirks.

@@ -136,6 +136,7 @@ impl PreparedOptions {
         if self.result_images == ResultImages::Inline {
             messages.result_images = ResultImages::Inline;
         }
+        messages.thinking = self.thinking_replay.unwrap_or(messages.thinking);
         way.demands.apply(&mut messages);
         WireFormat {
             messages,
@@ -227,14 +228,11 @@ impl Prepared {
             parameters.extra_body.entry("return_progress").or_insert(true.into());
         }
         if let Some(thinking) = &self.options.thinking {
-            let set =
-                traits.thinking.and_then(|field| field.set(thinking, &mut parameters.extra_body));
-            set.ok_or_else(|| {
-                Error::config(match destination.provider.map(|provider| provider.name()) {
-                    Some(name) => format!("{name} does not support thinking {thinking:?}"),
-                    None => "thinking requires a provider: each has its own parameter".to_owned(),
-                })
-            })?;
+            let why = "thinking requires a provider, because each has its own member for it; extra_body can set it, too";
+            let field = traits.thinking.ok_or_else(|| Error::config(why))?;
+            if way.demands.allow(thinking) {
+                field.set(thinking, &mut parameters.extra_body);
+            }
         }
         let mut with_tools = parameters.clone();
         parameters.tools.clear();

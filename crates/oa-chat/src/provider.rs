@@ -144,46 +144,55 @@ impl Provider {
             traits.format.empty_content = EmptyContent::Absent;
         };
         let tags = |traits: &mut ServerTraits| traits.think_tags = ThinkTags::Split;
+        let effort = ThinkingField::ReasoningEffort { on: Some("medium") };
         match self {
-            Self::Azure => Row { base_url: None, ..row("Azure OpenAI", "") }
-                .with(as_openai)
-                .told_by(ThinkingField::ReasoningEffort),
+            Self::Azure => {
+                Row { base_url: None, ..row("Azure OpenAI", "") }.with(as_openai).told_by(effort)
+            }
             // Its reasoning models refuse a history without their thinking (QUIRKS row 94).
             Self::DeepSeek => row("DeepSeek", "https://api.deepseek.com/v1")
                 .with(|traits| traits.format.thinking = ThinkingReplay::ReasoningContent)
                 .told_by(ThinkingField::Type),
             Self::Gemini => {
                 row("Gemini", "https://generativelanguage.googleapis.com/v1beta/openai")
-                    .told_by(ThinkingField::ReasoningEffort)
+                    .told_by(effort)
             }
-            Self::Groq => row("Groq", "https://api.groq.com/openai/v1"),
-            Self::LiteLlm => row("LiteLLM", "http://localhost:4000/v1")
-                .with(no_empty_text)
-                .told_by(ThinkingField::ReasoningEffort),
+            // Its models think unless they are told not to, and share no other word.
+            Self::Groq => row("Groq", "https://api.groq.com/openai/v1")
+                .told_by(ThinkingField::ReasoningEffort { on: None }),
+            Self::LiteLlm => {
+                row("LiteLLM", "http://localhost:4000/v1").with(no_empty_text).told_by(effort)
+            }
             Self::LlamaCpp => row("llama.cpp", "http://localhost:8080/v1")
                 .with(|traits| traits.reports_prompt_progress = true)
+                .with(|traits| traits.format.thinking = ThinkingReplay::ReasoningContent)
                 .told_by(ThinkingField::TemplateArguments),
-            Self::LmStudio => row("LM Studio", "http://localhost:1234/v1").with(tags),
-            // QUIRKS rows 74, 89 and 91.
-            Self::Mistral => row("Mistral", "https://api.mistral.ai/v1").with(|traits| {
-                traits.asks_for_usage = false;
-                traits.format.call_ids = CallIds::NineLetters;
-                traits.bridges_tool_and_user = true;
-            }),
-            Self::Ollama => {
-                row("Ollama", "http://localhost:11434/v1").told_by(ThinkingField::ReasoningEffort)
+            Self::LmStudio => {
+                row("LM Studio", "http://localhost:1234/v1").with(tags).told_by(effort)
             }
-            Self::OpenAi => row("OpenAI", "https://api.openai.com/v1")
-                .with(as_openai)
-                .told_by(ThinkingField::ReasoningEffort),
+            // QUIRKS rows 74, 89 and 91. Most of its models have no other words than `none` and `high`.
+            Self::Mistral => row("Mistral", "https://api.mistral.ai/v1")
+                .with(|traits| {
+                    traits.asks_for_usage = false;
+                    traits.format.call_ids = CallIds::NineLetters;
+                    traits.bridges_tool_and_user = true;
+                })
+                .told_by(ThinkingField::ReasoningEffort { on: Some("high") }),
+            Self::Ollama => row("Ollama", "http://localhost:11434/v1")
+                .with(|traits| traits.format.thinking = ThinkingReplay::Reasoning)
+                .told_by(effort),
+            Self::OpenAi => {
+                row("OpenAI", "https://api.openai.com/v1").with(as_openai).told_by(effort)
+            }
             Self::OpenRouter => row("OpenRouter", "https://openrouter.ai/api/v1")
                 .with(no_empty_text)
                 .told_by(ThinkingField::Reasoning),
-            Self::TextGenerationWebui => {
-                row("text-generation-webui", "http://localhost:5000/v1").with(tags)
-            }
+            Self::TextGenerationWebui => row("text-generation-webui", "http://localhost:5000/v1")
+                .with(tags)
+                .told_by(ThinkingField::EnableThinking),
             Self::Vllm => row("vLLM", "http://localhost:8000/v1")
                 .with(tags)
+                .with(|traits| traits.format.thinking = ThinkingReplay::Reasoning)
                 .told_by(ThinkingField::TemplateArguments),
         }
     }

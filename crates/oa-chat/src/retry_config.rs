@@ -37,8 +37,7 @@ pub struct RetryConfig {
     /// The longest `Retry-After` that is honored; a longer one ends the retries. 60 seconds by default.
     pub max_retry_after: Duration,
     /// The number of retries that all clones of one agent's options may make beyond their successes, so that a failing
-    /// server is not overloaded. An answer that begins returns one; the head of a response alone does not. 50 by
-    /// default.
+    /// server is not overloaded. An answer that begins returns one; a head alone does not. 50 by default.
     pub budget: u32,
 }
 

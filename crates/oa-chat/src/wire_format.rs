@@ -14,8 +14,7 @@ pub(crate) struct WireFormat {
     pub(crate) messages: MessageFormat,
     /// True if an assistant message is required between a tool message and a user message (QUIRKS row 89).
     pub(crate) bridges_tool_and_user: bool,
-    /// True if a conversation may begin with the assistant (QUIRKS row 88). Otherwise a short user message is inserted
-    /// before it.
+    /// True if a conversation may begin with the assistant (QUIRKS row 88). Otherwise a short user message precedes it.
     pub(crate) lets_assistant_begin: bool,
     /// True if the first user message carries the system prompt, because there is no system role (QUIRKS row 95).
     pub(crate) user_instructs: bool,

@@ -210,7 +210,7 @@ pub(crate) struct SettingArgs {
     /// The maximum length of an answer, in tokens.
     #[arg(long)]
     max_tokens: Option<String>,
-    /// The amount of thinking: on, off, low, medium, high.
+    /// The amount of thinking: on, off, or an effort such as low, high, xhigh.
     #[arg(long)]
     thinking: Option<String>,
     /// The model's context size, in tokens; longer conversations are shortened.

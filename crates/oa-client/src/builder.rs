@@ -22,7 +22,7 @@ use oa_tools::{SourcedTools, Tool, ToolSource};
 use oa_transport::RequestBody;
 use oa_turn::Mode;
 use oa_types::Temperature;
-use oa_types::wire::{ResultImages, ToolChoice};
+use oa_types::wire::{ResultImages, ThinkingReplay, ToolChoice};
 use serde_json::Value;
 use tower::Service;
 
@@ -339,11 +339,18 @@ impl AgentOptionsBuilder {
     }
 
     /// Sets how much the model should think: `true`, `false`, or an effort such as `"low"`. Requires a
-    /// [`provider`](Self::provider) that supports it, because each has its own parameter; otherwise it is an error at
-    /// [`build`](Self::build). With a [`chat_service`](Self::chat_service), the server is unknown, so the request fails
-    /// instead.
+    /// [`provider`](Self::provider), because each has its own member for it (QUIRKS row 146); otherwise
+    /// [`build`](Self::build) fails, or with a [`chat_service`](Self::chat_service) the request. A model that cannot do
+    /// it is asked without, and [`AgentEvent::ThinkingRefused`](crate::AgentEvent::ThinkingRefused) reports that.
     pub fn thinking(mut self, thinking: impl Into<Thinking>) -> Self {
         self.chat.thinking = Some(thinking.into());
+        self
+    }
+
+    /// Sets the member in which the model reads its own thinking again, such as between the calls of a turn. By default,
+    /// that of the provider, and none for an unknown server (QUIRKS row 94).
+    pub fn thinking_replay(mut self, replay: ThinkingReplay) -> Self {
+        self.chat.thinking_replay = Some(replay);
         self
     }
 
@@ -384,8 +391,7 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Sends requests through your own service instead of the built-in transport: one with middleware, or a model
-    /// in memory.
+    /// Sends requests through your own service instead of the built-in one: with middleware, or a model in memory.
     ///
     /// Tower's limits and timeouts can wrap any transport. A rate limit cannot be cloned, so wrap it in a buffer. All
     /// clients that use a clone of the buffer share the limit:

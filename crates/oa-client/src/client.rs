@@ -232,8 +232,7 @@ impl Client {
     }
 
     /// Continues the conversation with fresh budgets: after all calls have results, after an error, or after a limit.
-    /// Waits for the head of the answer. If calls waited for approval, it returns immediately, and they run while you
-    /// receive.
+    /// Waits for the head of the answer. If calls waited for approval, it returns at once, and they run as you receive.
     ///
     /// # Errors
     ///
@@ -285,8 +284,7 @@ impl Client {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses the text read so far, except what is in history. The rest of the turn can still be
-    /// received.
+    /// Dropping the future loses the text read so far, except what is in history. You can still receive the rest.
     pub async fn collect_reply(&mut self) -> Result<Reply> {
         let (mut text, mut turn) = (String::new(), TurnText::default());
         while let Some(event) = self.next_event().await? {
@@ -322,8 +320,7 @@ impl Client {
         poll_fn(|cx| self.poll_block(cx)).await
     }
 
-    /// Waits for the next event; `None` as for [`receive`](Self::receive), which returns only the blocks of this
-    /// stream.
+    /// Waits for the next event; `None` as for [`receive`](Self::receive), which returns only the blocks among them.
     ///
     /// # Errors
     ///
@@ -356,8 +353,7 @@ impl Client {
     }
 
     /// Returns the context to run a call with, for callers that run calls themselves. It contains the call's id and
-    /// name, its idempotency key if the call is from the last answer, and the state from the options. Only the caller
-    /// can cancel it.
+    /// name, its idempotency key if the call is from the last answer, and the options' state. Only you can cancel it.
     #[must_use]
     pub fn tool_context(&self, call: &ToolUseBlock) -> ToolContext {
         let cx = ToolContext::new(&*call.id, &*call.name)
@@ -455,8 +451,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// `Config` in manual mode, where the caller decides, and if `can_use_tool` is set but would never be called
-    /// in this mode.
+    /// `Config` in manual mode, where the caller decides, and if `can_use_tool` would never be called in this mode.
     pub fn set_permission_mode(&mut self, mode: PermissionMode) -> Result<()> {
         if !self.options.auto_execute_tools() {
             return Err(Error::config(

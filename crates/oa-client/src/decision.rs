@@ -76,8 +76,7 @@ pub(crate) enum GateDecision {
 }
 
 impl GateDecision {
-    /// Returns the decision for the turn, and the event of a denial. `later` is the decision while permission is
-    /// outstanding.
+    /// Returns the decision for the turn, and the event of a denial. `later` is the decision until permission is given.
     pub(crate) fn apply(
         self,
         block: &ToolUseBlock,

@@ -13,7 +13,7 @@ use oa_hooks::{Hooks, PermissionMode, Permissions};
 use oa_tools::{Registry, Tool};
 use oa_transport::ApiKey;
 use oa_turn::Mode;
-use oa_types::wire::{ResultImages, ToolChoice};
+use oa_types::wire::{ResultImages, ThinkingReplay, ToolChoice};
 use oa_types::{Cost, Price};
 use serde_json::{Map, Value};
 
@@ -160,8 +160,7 @@ impl AgentOptions {
     }
 
     /// Returns the tools that the next request offers: with those that each
-    /// [source](crate::AgentOptionsBuilder::tool_source) has now. If the request would fail for these tools, it returns
-    /// those from before.
+    /// [source](crate::AgentOptionsBuilder::tool_source) has now. If a request would fail, it returns the old ones.
     #[must_use]
     pub fn next_tools(&self) -> Registry {
         let refreshed = self.0.refreshed(None).ok().flatten();
@@ -440,6 +439,12 @@ impl AgentOptions {
     #[must_use]
     pub fn prompt_progress(&self) -> bool {
         self.0.chat.prompt_progress
+    }
+
+    /// Returns the member in which the model reads its own thinking; `None` if the provider decides.
+    #[must_use]
+    pub fn thinking_replay(&self) -> Option<ThinkingReplay> {
+        self.0.chat.thinking_replay
     }
 
     /// Returns how think tags in the text are treated.

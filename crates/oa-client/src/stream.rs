@@ -20,8 +20,7 @@ use crate::error::Result;
 ///
 /// # Cancel safety
 ///
-/// Dropping a pending [`next`](Self::next) loses nothing. Dropping the stream closes the connection, and the
-/// server stops.
+/// Dropping a pending [`next`](Self::next) loses nothing. Dropping the stream stops the server, too.
 #[derive(Debug)]
 #[must_use = "streams do nothing unless polled"]
 pub struct BlockStream {
@@ -93,8 +92,7 @@ impl BlockStream {
         self.driver.metadata.prompt_cut
     }
 
-    /// Returns the whole answer once it has ended; if it failed, the part that arrived; `None` if a client-side
-    /// limit cut it.
+    /// Returns the whole answer once it has ended; if it failed, the part that arrived; `None` if a limit cut it.
     #[must_use]
     pub fn message(&self) -> Option<&AssistantMessage> {
         self.driver.message.as_deref()

@@ -124,6 +124,9 @@ impl Trace {
             AgentEvent::FormatRefused(_) => {
                 warn!("the server rejected the format or the tool choice: using a weaker one");
             }
+            AgentEvent::ThinkingRefused(_) => {
+                warn!("the model's thinking cannot be set: none is requested");
+            }
             AgentEvent::ToolsRefused(_) => {
                 warn!("the model does not support tools: calls are made in text");
             }

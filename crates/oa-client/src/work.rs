@@ -138,6 +138,7 @@ fn poll_slot<F: Future + Unpin>(slot: &mut Option<F>, cx: &mut Context<'_>) -> O
 pub(crate) fn refused(refusal: Refusal) -> AgentEvent {
     match refusal {
         Refusal::Format(words) => AgentEvent::FormatRefused(words),
+        Refusal::Thinking(words) => AgentEvent::ThinkingRefused(words),
         Refusal::Tools(words) => AgentEvent::ToolsRefused(words),
         // A refusal that is not known here yet.
         other => AgentEvent::ToolsRefused(format!("{other:?}")),

@@ -75,6 +75,7 @@ pub fn notice(event: &AgentEvent) -> Option<(&'static str, String)> {
             format!("the server read {} of about {} tokens", cut.reported, cut.estimated),
         ),
         AgentEvent::SteerBlocked(reason) => ("steer_blocked", reason.clone()),
+        AgentEvent::ThinkingRefused(message) => ("thinking_refused", message.clone()),
         AgentEvent::ToolsRefused(message) => ("tools_refused", message.clone()),
         AgentEvent::ContextShortened(shortened) => (
             "context_shortened",

@@ -56,6 +56,9 @@ pub enum AgentEvent {
     SteerBlocked(String),
     /// A steered message was added to history, with any changes by hooks.
     Steered(Message),
+    /// The server rejected the amount of thinking because the model has none, or always thinks, with this message. No
+    /// amount is sent from now on.
+    ThinkingRefused(String),
     /// Progress of tools: started, output, completed. Results are those that the tools returned; results that hooks
     /// have changed appear only in blocks.
     Tool(ToolEvent),

@@ -11,11 +11,13 @@ mod inlined;
 mod message;
 mod overflow;
 mod plain_schema;
+mod rejected;
 mod request;
 mod retry_words;
 mod single_types;
 mod subschemas;
 mod thinking;
+mod thinking_refusal;
 mod tool_name;
 mod transient;
 

@@ -133,7 +133,7 @@ pub use oa_tools::{
 };
 pub use oa_transport::RequestBody;
 pub use oa_turn::{Checkpoint, SteerAfterEnd, StepContext};
-pub use oa_types::wire::{ResultImages, ToolChoice};
+pub use oa_types::wire::{ResultImages, ThinkingReplay, ToolChoice};
 pub use oa_types::{
     AssistantMessage, Backoff, ContentBlock, Cost, FinishReason, ImageBlock, ImageDetail, Message,
     MessageRole, Outcome, Price, PromptProgress, TextBlock, ThinkingBlock, ToolResultBlock,
@@ -298,6 +298,9 @@ pub mod guide {
 
     #[doc = include_str!("guide/testing.md")]
     pub mod testing {}
+
+    #[doc = include_str!("guide/thinking.md")]
+    pub mod thinking {}
 
     #[doc = include_str!("guide/tools.md")]
     pub mod tools {}

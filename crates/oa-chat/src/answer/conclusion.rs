@@ -88,8 +88,7 @@ impl Arriving {
         Some(self.with_hint(Error::stream(message, received)))
     }
 
-    /// Adds a hint: a server that sends an error or a web page instead of an answer may have been asked at a wrong
-    /// path.
+    /// Adds a hint: a server that sends an error or a web page may have been asked at a wrong path.
     fn with_hint(&self, mut error: Error) -> Error {
         if self.pipeline.received() > 0
             && !self.pipeline.aggregator().has_begun()

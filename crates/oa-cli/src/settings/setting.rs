@@ -150,9 +150,9 @@ pub const SETTINGS: &[Setting] = &[
         key: "thinking",
         variable: "OPEN_AGENT_THINKING",
         flag: Some("thinking"),
-        kind: Kind::Choice(&["on", "off", "low", "medium", "high"]),
+        kind: Kind::Choice(&["on", "off", "minimal", "low", "medium", "high", "xhigh", "max"]),
         default: "the model's",
-        about: "how much the model thinks; needs a `provider` with a parameter for it",
+        about: "how much the model thinks, if it can; needs a `provider`",
     },
     Setting {
         key: "context",

@@ -57,8 +57,7 @@ impl AgentOptionsBuilder {
 
     /// Limits the tokens of one prompt in auto mode, as the server counts them; no limit by default. Once they are used
     /// up, no more calls run, and the turn ends with
-    /// [`FinishReason::MaxRunTokens`](oa_types::FinishReason::MaxRunTokens). Answers without token counts are not
-    /// limited.
+    /// [`FinishReason::MaxRunTokens`](oa_types::FinishReason::MaxRunTokens). Without token counts, there is no limit.
     pub fn max_run_tokens(mut self, tokens: impl Into<Option<u64>>) -> Self {
         self.config.turn.max_tokens = self.at_least_one("max_run_tokens", tokens);
         let is_on = self.config.turn.max_tokens.is_some();

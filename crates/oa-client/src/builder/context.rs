@@ -14,8 +14,7 @@ impl AgentOptionsBuilder {
     ///
     /// If a server rejects a request as too long, the conversation is shortened further and the request is sent once
     /// more. If the server rejects that one, too, the turn fails with `ContextOverflow`, and history is as it was
-    /// before the prompt. A failed summary is not an error: the messages are dropped instead. Summaries count toward
-    /// the budgets.
+    /// before the prompt. A failed summary is not an error: the messages are dropped instead. Budgets include summaries.
     ///
     /// ```
     /// use oa_client::AgentOptions;

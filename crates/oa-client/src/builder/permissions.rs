@@ -41,8 +41,7 @@ impl AgentOptionsBuilder {
     ///
     /// The request contains the input that would run, including defaults, conversions, and changes by hooks. Input
     /// that the callback changes is completed and checked in the same way, and a deny rule overrides it. A call whose
-    /// input does not match its tool's schema never reaches the callback: it does not run, and the model reads which
-    /// argument is wrong.
+    /// input does not match its tool's schema never reaches the callback: the model reads which argument is wrong.
     ///
     /// # Order
     ///

@@ -90,8 +90,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`approve`](Self::approve), and `InvalidInput` if the input does not match the tool's schema. The call then
-    /// still waits.
+    /// As [`approve`](Self::approve), and `InvalidInput` if the input violates the tool's schema: the call then still waits.
     pub fn approve_with(&mut self, id: &str, input: Value) -> Result<()> {
         self.driver.approve_with(id, input)
     }

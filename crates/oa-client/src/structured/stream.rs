@@ -68,8 +68,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
         self
     }
 
-    /// Waits until more of the answer has arrived and returns the partial value; `None` at the end of the turn, even
-    /// after an error.
+    /// Waits until more of the answer has arrived and returns the partial value; `None` at the end of the turn, or after an error.
     ///
     /// With [`final_text_only`](crate::AgentOptionsBuilder::final_text_only), an answer in
     /// [`OutputMode::Format`](crate::OutputMode::Format) arrives in one piece.
@@ -80,8 +79,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing. Before the first answer has begun it removes the prompt, and the next call
-    /// sends it again.
+    /// Dropping the future loses nothing. Before the first answer begins, the next call sends the prompt again.
     pub async fn next(&mut self) -> Option<Partial<'_, T>> {
         while self.advance().await {
             if self.partial().is_some() {

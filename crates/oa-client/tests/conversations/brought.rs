@@ -33,8 +33,11 @@ fn rules(provider: Option<Provider>) -> Strict {
     match provider {
         Some(Provider::OpenAi | Provider::Azure) => rules.allow_assistant_first(),
         Some(Provider::Mistral) => rules.refuse_user_after_tool().require_nine_letter_ids(),
-        Some(Provider::DeepSeek) => {
+        Some(Provider::DeepSeek | Provider::LlamaCpp) => {
             rules.allow_long_ids().allow_member("messages[].reasoning_content")
+        }
+        Some(Provider::Ollama | Provider::Vllm) => {
+            rules.allow_long_ids().allow_member("messages[].reasoning")
         }
         _ => rules.allow_long_ids(),
     }

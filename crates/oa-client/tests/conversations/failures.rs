@@ -8,11 +8,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Response;
 use http_body::{Body, Frame};
-use oa_chat::RetryConfig;
+use oa_chat::{Provider, RetryConfig};
 use oa_client::{AgentEvent, AgentOptions, Client, ErrorKind};
 use oa_hooks::{HookDecision, Hooks};
 use oa_testkit::{Cut, MemoryServer, Reply, Script, SocketServer};
 use oa_types::FinishReason;
+use oa_types::wire::Thinking;
 use serde_json::json;
 use tokio::time::Instant;
 use tower::service_fn;
@@ -422,4 +423,43 @@ async fn rejected_tools_are_reported_after_a_retry() {
         told += usize::from(matches!(event, AgentEvent::ToolsRefused(_)));
     }
     assert_eq!(told, 1);
+}
+
+/// The amount of thinking is a wish: the turn goes on without it, the user is told, and the next request does not ask.
+#[tokio::test]
+async fn refused_thinking_is_reported_and_remembered() {
+    for (amount, words) in [
+        (Thinking::Effort("low".into()), "\"llama3.2:3b\" does not support thinking"),
+        (Thinking::Off, "Reasoning is mandatory for this endpoint and cannot be disabled."),
+    ] {
+        let answers = [Reply::error(400, words), Reply::text("One."), Reply::text("Two.")];
+        // A strict server knows no amounts.
+        let server = MemoryServer::new(answers);
+        let mut client = client(auto(&server).provider(Provider::Ollama).thinking(amount));
+        client.send("Go.").await.unwrap();
+        let mut told = Vec::new();
+        while let Some(event) = client.next_event().await.unwrap() {
+            if let AgentEvent::ThinkingRefused(message) = event {
+                told.push(message);
+            }
+        }
+        assert!(matches!(&told[..], [message] if message.contains(words)), "{told:?}");
+        assert_eq!(client.ask("On.").await.unwrap().text, "Two.");
+        let asked: Vec<_> = server
+            .requests()
+            .iter()
+            .map(|it| it.json().get("reasoning_effort").is_some())
+            .collect();
+        assert_eq!(asked, [true, false, false]);
+    }
+}
+
+/// Its caller can choose another word.
+#[tokio::test]
+async fn a_rejected_effort_is_an_error() {
+    let words = "Unsupported value: 'reasoning_effort' does not support 'max' with this model.";
+    let server = MemoryServer::new(Reply::error(400, words));
+    let mut client = client(auto(&server).provider(Provider::OpenAi).thinking("max"));
+    let error = client.ask("Go.").await.unwrap_err();
+    assert!(error.to_string().contains("does not support 'max'"), "{error}");
 }

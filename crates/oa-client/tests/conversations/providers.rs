@@ -4,9 +4,10 @@
 use std::sync::LazyLock;
 
 use oa_chat::{Provider, Thinking};
-use oa_client::{AgentOptions, Client, ErrorKind};
+use oa_client::{AgentOptions, AgentOptionsBuilder, Client, ErrorKind};
 use oa_testkit::{MemoryServer, Reply, Request, Script, Strict};
 use oa_tools::tool;
+use oa_types::wire::ThinkingReplay;
 use oa_types::{Message, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -16,7 +17,10 @@ use suite::talk::cases;
 /// Returns a strict server with the rules of the real provider.
 fn strict(provider: Provider) -> Strict {
     match provider {
-        Provider::DeepSeek => Strict::new().allow_member("messages[].reasoning_content"),
+        Provider::DeepSeek | Provider::LlamaCpp => {
+            Strict::new().allow_member("messages[].reasoning_content")
+        }
+        Provider::Ollama | Provider::Vllm => Strict::new().allow_member("messages[].reasoning"),
         Provider::Mistral => Strict::new().refuse_user_after_tool().require_nine_letter_ids(),
         _ => Strict::new(),
     }
@@ -32,9 +36,12 @@ fn is_as_wanted(provider: Provider, request: &Request) -> bool {
             body["max_completion_tokens"] == 7 && body.get("max_tokens").is_none()
         }
         // Row 94: thinking is sent back with calls.
-        Provider::DeepSeek => answers.all(|answer| {
+        Provider::DeepSeek | Provider::LlamaCpp => answers.all(|answer| {
             answer.get("tool_calls").is_none() || answer["reasoning_content"] == "Hm."
         }),
+        Provider::Ollama | Provider::Vllm => {
+            answers.all(|answer| answer.get("tool_calls").is_none() || answer["reasoning"] == "Hm.")
+        }
         // Row 84: no empty text.
         Provider::LiteLlm | Provider::OpenRouter => answers.all(|answer| answer["content"] != ""),
         // Row 74.
@@ -135,6 +142,28 @@ fn azure_requires_a_base_url() {
 }
 
 #[test]
+fn the_caller_decides_what_is_read_again() {
+    let sent = |options: AgentOptionsBuilder| {
+        let server = MemoryServer::new(Reply::text("Seen."));
+        let options =
+            options.model("any").base_url("http://localhost:1/v1").transport(server.clone());
+        let history = history(&[(vec!["Look.".into()], vec![vec!["call_0001".into()]], true)]);
+        let mut client = Client::with_history(options.build().unwrap(), history).unwrap();
+        RUNTIME.block_on(client.ask("Look again.")).unwrap();
+        let answer = server.requests()[0].messages()[1].clone();
+        ["reasoning", "reasoning_content"].map(|name| answer.get(name).is_some())
+    };
+    let unknown = AgentOptions::builder;
+    assert_eq!(sent(unknown()), [false, false]);
+    assert_eq!(sent(unknown().thinking_replay(ThinkingReplay::ReasoningContent)), [false, true]);
+    assert_eq!(sent(unknown().provider(Provider::LmStudio)), [false, false]);
+    let vllm = || unknown().provider(Provider::Vllm);
+    assert_eq!(sent(vllm()), [true, false]);
+    assert_eq!(sent(vllm().thinking_replay(ThinkingReplay::ReasoningContent)), [false, true]);
+    assert_eq!(sent(vllm().thinking_replay(ThinkingReplay::Drop)), [false, false]);
+}
+
+#[test]
 fn think_tags_default_by_provider() {
     use oa_aggregate::ThinkTags;
     let build = |provider| AgentOptions::builder().provider(provider).model("any");
@@ -159,34 +188,51 @@ fn each_provider_has_its_thinking_parameter() {
     for (provider, thinking, name, expected) in [
         (Provider::Ollama, false.into(), "reasoning_effort", json!("none")),
         (Provider::Ollama, "low".into(), "reasoning_effort", json!("low")),
+        (Provider::LmStudio, true.into(), "reasoning_effort", json!("medium")),
+        (Provider::Mistral, true.into(), "reasoning_effort", json!("high")),
+        (Provider::Groq, false.into(), "reasoning_effort", json!("none")),
+        (Provider::Groq, true.into(), "reasoning_effort", json!(null)),
+        (Provider::TextGenerationWebui, false.into(), "enable_thinking", json!(false)),
+        (Provider::TextGenerationWebui, "low".into(), "enable_thinking", json!(true)),
+        (Provider::TextGenerationWebui, "low".into(), "reasoning_effort", json!("low")),
         (Provider::OpenRouter, false.into(), "reasoning", json!({"enabled": false})),
         (Provider::OpenRouter, "high".into(), "reasoning", json!({"effort": "high"})),
         (
             Provider::LlamaCpp,
             false.into(),
             "chat_template_kwargs",
-            json!({"enable_thinking": false}),
+            json!({"enable_thinking": false, "thinking": false}),
         ),
+        (Provider::LlamaCpp, false.into(), "reasoning_effort", json!(null)),
         (
             Provider::Vllm,
             "low".into(),
             "chat_template_kwargs",
-            json!({"enable_thinking": true, "reasoning_effort": "low"}),
+            json!({"enable_thinking": true, "thinking": true, "reasoning_effort": "low"}),
         ),
+        // Without a template: gpt-oss.
+        (Provider::Vllm, "low".into(), "reasoning_effort", json!("low")),
+        // Older versions refuse this word.
+        (Provider::Vllm, "xhigh".into(), "reasoning_effort", json!(null)),
         (Provider::DeepSeek, true.into(), "thinking", json!({"type": "enabled"})),
+        (Provider::DeepSeek, "max".into(), "thinking", json!({"type": "enabled"})),
+        (Provider::DeepSeek, "max".into(), "reasoning_effort", json!("max")),
+        (Provider::DeepSeek, false.into(), "reasoning_effort", json!(null)),
     ] {
         assert_eq!(said(provider, thinking, json!({})).unwrap()[name], expected, "{provider:?}");
     }
     // Explicit settings are kept and take precedence.
     let extra = json!({"chat_template_kwargs": {"language": "de"}});
     let body = said(Provider::LlamaCpp, false.into(), extra).unwrap();
-    assert_eq!(body["chat_template_kwargs"], json!({"enable_thinking": false, "language": "de"}));
-    let build = |provider, thinking: Thinking| {
-        AgentOptions::builder().provider(provider).model("any").thinking(thinking).build()
-    };
-    let error = build(Provider::DeepSeek, "low".into()).unwrap_err();
-    assert_eq!(error.to_string(), "DeepSeek does not support thinking Effort(\"low\")");
-    assert_eq!(build(Provider::LmStudio, true.into()).unwrap_err().kind(), ErrorKind::Config);
-    let error = AgentOptions::builder().model("any").thinking(true).build().unwrap_err();
-    assert_eq!(error.to_string(), "thinking requires a provider: each has its own parameter");
+    assert_eq!(
+        body["chat_template_kwargs"],
+        json!({"enable_thinking": false, "language": "de", "thinking": false})
+    );
+    let body = said(Provider::Ollama, false.into(), json!({"reasoning_effort": "low"})).unwrap();
+    assert_eq!(body["reasoning_effort"], "low");
+    // Each provider has a member for it.
+    for provider in Provider::ALL {
+        let options = AgentOptions::builder().provider(*provider).model("any").thinking("low");
+        assert!(options.base_url("http://localhost:1/v1").build().is_ok(), "{provider:?}");
+    }
 }

@@ -52,6 +52,7 @@ fn notices_have_a_kind_and_a_message() {
             "the server read 40 of about 90 tokens",
         ),
         ("steer_blocked", json!("no file names"), "no file names"),
+        ("thinking_refused", json!("no thinking"), "no thinking"),
         ("tools_refused", json!("no tools"), "no tools"),
     ] {
         let event = event(json!({"type": kind, "data": data}));

@@ -19,6 +19,7 @@ fn type_of(event: &AgentEvent) -> &'static str {
         AgentEvent::PromptProgress(_) => "prompt_progress",
         AgentEvent::SteerBlocked(_) => "steer_blocked",
         AgentEvent::Steered(_) => "steered",
+        AgentEvent::ThinkingRefused(_) => "thinking_refused",
         AgentEvent::Tool(_) => "tool",
         AgentEvent::ToolUseDelta(_) => "tool_use_delta",
         AgentEvent::ToolsRefused(_) => "tools_refused",
@@ -43,5 +44,5 @@ fn every_type_has_an_example_and_a_schema() {
     let defined: BTreeSet<String> = types.collect();
     assert_eq!(documented, defined);
     // As many as `type_of` has arms.
-    assert_eq!(defined.len(), 18);
+    assert_eq!(defined.len(), 19);
 }

@@ -64,6 +64,8 @@ export function noticeOf({ type, data }) {
       return notice("warn", `The server seems to have truncated the prompt: about ${count(data.estimated, "token")} sent, ${data.reported.toLocaleString("en-US")} read.`);
     case "steer_blocked":
       return notice("warn", `Your message was not passed on: ${data}`);
+    case "thinking_refused":
+      return notice("info", `The amount of thinking cannot be set for this model: ${data}`);
     case "tools_refused":
       return notice("info", `The model does not support tools, so it writes its calls as text: ${data}`);
     default:

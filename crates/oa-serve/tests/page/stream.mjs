@@ -55,7 +55,8 @@ export const EVERYTHING = [
   agent("problem", { type: "unclean_end", data: "broken" }),
   agent("problem", { type: "unreadable", data: { payload: "x", position: 3 } }),
   agent("problem", { type: "late_name", data: { call: 0, piece: "_now" } }),
-  agent("format_refused", "no"), agent("tools_refused", "no"), agent("steer_blocked", "no"),
+  agent("format_refused", "no"), agent("thinking_refused", "no"), agent("tools_refused", "no"),
+  agent("steer_blocked", "no"),
   agent("answer_start"),
   text("Here "), text("it is."),
   agent("answer_end", {

@@ -5,8 +5,11 @@ use serde_json::Value;
 use super::inlined::inline;
 use super::message::{EmptyContent, MessageFormat, ResultNames, ThinkingReplay};
 use super::plain_schema::make_plain;
+use super::rejected::REJECTED;
 use super::request::{ChatParameters, TokenLimit};
 use super::single_types::give_types;
+use super::thinking::Thinking;
+use super::thinking_refusal::ThinkingRefusal;
 
 /// Changes to the form of requests that a server has asked for in its errors. None of them loses anything that the
 /// model needs, so a client can make them and send the request again.
@@ -24,8 +27,12 @@ use super::single_types::give_types;
 pub struct Demands {
     /// Answers with calls and without text have no content (QUIRKS row 84).
     pub absent_content: bool,
+    /// Thinking is not turned off, because the model always thinks (QUIRKS row 147).
+    pub always_thinks: bool,
     /// Results have no name (QUIRKS row 92).
     pub nameless_results: bool,
+    /// No amount of thinking is requested, because the model has none (QUIRKS row 147).
+    pub never_thinks: bool,
     /// The token limit has the other name (QUIRKS row 77).
     pub other_token_limit: bool,
     /// Schemas have no patterns, formats, ranges and lengths; their descriptions do (QUIRKS row 133). They have no booleans
@@ -67,6 +74,41 @@ impl Demands {
             return false;
         };
         !std::mem::replace(demand, true)
+    }
+
+    /// Adds what an error with this status and message says about the amount of thinking, which the request had; returns
+    /// false if it says nothing new about it.
+    ///
+    /// ```
+    /// use oa_types::wire::{Demands, Thinking};
+    ///
+    /// let mut demands = Demands::default();
+    /// assert!(demands.add_thinking(400, "\"llama3.2:3b\" does not support thinking", &Thinking::On));
+    /// assert!(!demands.allow(&Thinking::On));
+    /// ```
+    #[must_use]
+    pub fn add_thinking(&mut self, status: u16, message: &str, thinking: &Thinking) -> bool {
+        if !matches!(status, 400 | 422) || !self.allow(thinking) {
+            return false;
+        }
+        match ThinkingRefusal::read(&message.to_lowercase(), thinking) {
+            Some(ThinkingRefusal::Any) => self.never_thinks = true,
+            Some(ThinkingRefusal::Off) => self.always_thinks = true,
+            None => return false,
+        }
+        true
+    }
+
+    /// Returns true if this amount of thinking may be requested.
+    #[must_use]
+    pub fn allow(self, thinking: &Thinking) -> bool {
+        !(self.never_thinks || self.always_thinks && *thinking == Thinking::Off)
+    }
+
+    /// Returns these demands without those on the format of messages, which [`apply`](Self::apply) makes.
+    #[must_use]
+    pub fn of_parameters(self) -> Self {
+        Self { absent_content: false, nameless_results: false, thinking: false, ..self }
     }
 
     /// Changes a message format.
@@ -117,18 +159,6 @@ impl Demands {
         }
     }
 }
-
-/// Words with which servers reject a member.
-const REJECTED: [&str; 8] = [
-    "cannot represent",
-    "extra inputs",
-    "extra_forbidden",
-    "not supported",
-    "unknown",
-    "unrecognized",
-    "unsupported",
-    "not_supported",
-];
 
 /// Words with which Anthropic's models, directly and on Bedrock, and Moonshot reject empty text.
 const EMPTY: [&str; 4] = [

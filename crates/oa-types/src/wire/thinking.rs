@@ -1,6 +1,6 @@
 use serde_json::{Map, Value, json};
 
-/// The amount of thinking before a model answers. Each provider has its own request member for it.
+/// The amount of thinking before a model answers. Each provider has its own request member for it (QUIRKS row 146).
 ///
 /// ```
 /// use oa_types::wire::Thinking;
@@ -31,56 +31,78 @@ impl From<&str> for Thinking {
     }
 }
 
-/// The request member that controls how much the model thinks.
+/// The request member that controls how much the model thinks (QUIRKS row 146).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ThinkingField {
+    /// `enable_thinking`, a boolean, with an effort in `reasoning_effort`.
+    EnableThinking,
     /// `reasoning`, an object.
     Reasoning,
     /// `reasoning_effort`, a word; `none` is off.
-    ReasoningEffort,
-    /// Arguments of the chat template.
+    ReasoningEffort {
+        /// The word for on. Without one, on is the server's default, and nothing is sent.
+        on: Option<&'static str>,
+    },
+    /// Arguments of the chat template. Each template has its own names for them, and ignores others.
     TemplateArguments,
-    /// `thinking`, an object with a type and no effort.
+    /// `thinking`, an object with a type, with an effort in `reasoning_effort`.
     Type,
 }
 
 impl ThinkingField {
-    /// Sets the amount of thinking in a request's members; `None` if this field cannot express it. A member that is
-    /// already set is kept.
-    pub fn set(self, thinking: &Thinking, members: &mut Map<String, Value>) -> Option<()> {
-        let (name, said) = self.member(thinking)?;
-        match (members.get_mut(name), said) {
-            // Other template arguments may already be set.
-            (Some(Value::Object(given)), Value::Object(said)) => {
-                for (key, value) in said {
-                    given.entry(key).or_insert(value);
+    /// Sets the amount of thinking in a request's members. A member that is already set is kept.
+    pub fn set(self, thinking: &Thinking, members: &mut Map<String, Value>) {
+        for (name, said) in self.members(thinking) {
+            match (members.get_mut(name), said) {
+                // Other template arguments may already be set.
+                (Some(Value::Object(given)), Value::Object(said))
+                    if self == Self::TemplateArguments =>
+                {
+                    for (key, value) in said {
+                        given.entry(key).or_insert(value);
+                    }
                 }
+                (Some(_), _) => {}
+                (None, said) => drop(members.insert(name.to_owned(), said)),
             }
-            (Some(_), _) => {}
-            (None, said) => drop(members.insert(name.to_owned(), said)),
         }
-        Some(())
     }
 
-    fn member(self, thinking: &Thinking) -> Option<(&'static str, Value)> {
-        Some(match (self, thinking) {
-            (Self::Reasoning, Thinking::Effort(word)) => ("reasoning", json!({ "effort": word })),
-            (Self::Reasoning, Thinking::Off) => ("reasoning", json!({ "enabled": false })),
-            (Self::Reasoning, Thinking::On) => ("reasoning", json!({ "enabled": true })),
-            (Self::ReasoningEffort, Thinking::Effort(word)) => ("reasoning_effort", json!(word)),
-            (Self::ReasoningEffort, Thinking::Off) => ("reasoning_effort", json!("none")),
-            (Self::ReasoningEffort, Thinking::On) => ("reasoning_effort", json!("medium")),
-            (Self::TemplateArguments, thinking) => {
-                let mut arguments = json!({ "enable_thinking": *thinking != Thinking::Off });
-                if let Thinking::Effort(effort) = thinking {
-                    arguments["reasoning_effort"] = json!(effort);
-                }
-                ("chat_template_kwargs", arguments)
+    fn members(self, thinking: &Thinking) -> Vec<(&'static str, Value)> {
+        let is_on = *thinking != Thinking::Off;
+        let effort = match thinking {
+            Thinking::Effort(word) => Some(&**word),
+            Thinking::Off | Thinking::On => None,
+        };
+        let mut members = match self {
+            Self::EnableThinking => vec![("enable_thinking", json!(is_on))],
+            Self::Reasoning => {
+                let how = effort.map(|word| json!({ "effort": word }));
+                return vec![("reasoning", how.unwrap_or_else(|| json!({ "enabled": is_on })))];
             }
-            (Self::Type, Thinking::Off) => ("thinking", json!({ "type": "disabled" })),
-            (Self::Type, Thinking::On) => ("thinking", json!({ "type": "enabled" })),
-            (Self::Type, Thinking::Effort(_)) => return None,
-        })
+            Self::ReasoningEffort { on } => {
+                let word = effort.or(if is_on { on } else { Some("none") });
+                return word.map(|word| ("reasoning_effort", json!(word))).into_iter().collect();
+            }
+            Self::TemplateArguments => {
+                // Qwen, GLM and Gemma read the first; DeepSeek, Kimi and Granite the second.
+                let mut arguments = json!({ "enable_thinking": is_on, "thinking": is_on });
+                if let Some(word) = effort {
+                    arguments["reasoning_effort"] = json!(word);
+                }
+                vec![("chat_template_kwargs", arguments)]
+            }
+            Self::Type => {
+                vec![("thinking", json!({ "type": if is_on { "enabled" } else { "disabled" } }))]
+            }
+        };
+        // vLLM writes the prompt of gpt-oss without a template. Its older versions refuse all but these words, which
+        // templates may know.
+        let is_known = |word: &&str| {
+            self != Self::TemplateArguments || matches!(*word, "low" | "medium" | "high")
+        };
+        members.extend(effort.filter(is_known).map(|word| ("reasoning_effort", json!(word))));
+        members
     }
 }

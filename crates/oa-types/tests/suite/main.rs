@@ -18,5 +18,6 @@ mod result_images;
 mod schemas;
 mod settings;
 mod stored;
+mod thinking;
 mod transient;
 mod wire;

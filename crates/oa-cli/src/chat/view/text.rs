@@ -66,6 +66,7 @@ pub(crate) fn remark(event: &AgentEvent) -> Option<String> {
         AgentEvent::PromptCut(_) => {
             "the server seems to have truncated the prompt: its context is too small"
         }
+        AgentEvent::ThinkingRefused(_) => "the amount of thinking cannot be set for this model",
         AgentEvent::ToolsRefused(_) => {
             "the model lacks function calling: calls are written as text"
         }
