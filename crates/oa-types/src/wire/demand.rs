@@ -105,7 +105,7 @@ impl Demands {
         !(self.never_thinks || self.always_thinks && *thinking == Thinking::Off)
     }
 
-    /// Returns these demands without those on the format of messages, which [`apply`](Self::apply) makes.
+    /// Returns the demands on parameters, without those on the format of messages.
     #[must_use]
     pub fn of_parameters(self) -> Self {
         Self { absent_content: false, nameless_results: false, thinking: false, ..self }
