@@ -25,7 +25,7 @@ use crate::progress::BatchProgress;
 use crate::prompts::{Iterated, Prompts, Streamed};
 use crate::scheduler::{AttemptOutcome, Scheduler};
 
-/// Starts a batch whose prompts come from an iterator: texts, or messages with images.
+/// Starts a batch whose prompts come from an iterator: texts, or messages with images or audio.
 ///
 /// The iterator is advanced only when there is room for a prompt, and must not block: use
 /// [`run_batch_stream`] for prompts that have to be waited for. See the [crate's page](crate) for an example.

@@ -137,7 +137,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new), and `InvalidInput` if a system message holds an image.
+    /// As [`new`](Self::new), and `InvalidInput` if a system message holds an image or audio.
     pub fn with_history(options: AgentOptions, messages: Vec<Message>) -> Result<Self> {
         let mut client = Self::new(options)?;
         client.set_history(messages);
@@ -192,7 +192,7 @@ impl Client {
     /// # Errors
     ///
     /// `InvalidInput` for a blank prompt, for an empty one with nothing to continue, or if history has a system message
-    /// with an image; `MaxTurns`; `Blocked` or `Hook` if a hook stops the prompt; `Connect`, `Timeout`, `Api`,
+    /// with an image or audio; `MaxTurns`; `Blocked` or `Hook` if a hook stops the prompt; `Connect`, `Timeout`, `Api`,
     /// `ContextOverflow`, `Stream`. The prompt is removed and history is restored, with two exceptions: calls that were
     /// open stay answered, and a conversation that was shortened stays short, unless the server rejected the rest as
     /// too long, too. A failed retry removes nothing.
@@ -213,7 +213,7 @@ impl Client {
         self.adopt(sent)
     }
 
-    /// Sends a prompt of text and images; otherwise like [`send`](Self::send).
+    /// Sends a prompt of text, images and audio; otherwise like [`send`](Self::send).
     ///
     /// # Errors
     ///
@@ -253,7 +253,7 @@ impl Client {
         self.adopt(continued)
     }
 
-    /// Sends a prompt, text or a user [`Message`] with images, and collects the answer.
+    /// Sends a prompt, text or a user [`Message`] with images or audio, and collects the answer.
     ///
     /// # Errors
     ///

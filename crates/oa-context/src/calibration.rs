@@ -160,7 +160,7 @@ impl<C> Corrected<C> {
 impl<C: TokenCounter> Corrected<C> {
     /// Learns from one request: its messages and tools, and the reported usage.
     ///
-    /// Requests with images teach little, because each model counts them differently: set [`Costs`] for them.
+    /// Requests with images or audio teach little, because each model counts them differently: set [`Costs`] for them.
     pub fn observe(
         &mut self,
         messages: &[Message],

@@ -59,6 +59,10 @@ pub trait TokenCounter: Send + Sync {
                     speaks = true;
                     add(costs.image(image.detail));
                 }
+                ContentBlock::Audio(audio) if !is_tool && !is_assistant => {
+                    speaks = true;
+                    add(costs.audio.saturating_mul(audio.size().div_ceil(1 << 10)));
+                }
                 ContentBlock::ToolUse(call) if is_assistant => {
                     speaks = true;
                     add(costs.call);
@@ -150,6 +154,8 @@ pub struct Costs {
     pub image_auto: usize,
     /// An image in full resolution. 1,105 by default.
     pub image_high: usize,
+    /// A KiB of audio. 1 by default: 31 for a second of 16-bit mono at 16 kHz.
+    pub audio: usize,
     /// True if thinking is sent back to the model. `false` by default, like the default for requests.
     pub thinking: bool,
 }
@@ -176,6 +182,7 @@ impl Default for Costs {
             image_low: 85,
             image_auto: 765,
             image_high: 1_105,
+            audio: 1,
             thinking: false,
         }
     }

@@ -61,8 +61,7 @@ pub(crate) fn exchanges(messages: &[Message]) -> Vec<Exchange> {
 pub(crate) fn is_prompt(message: &Message) -> bool {
     let says_something = |block: &ContentBlock| match block {
         ContentBlock::Text(block) => !block.text.is_empty(),
-        ContentBlock::Image(_) => true,
-        _ => false,
+        block => block.is_media(),
     };
     message.role == MessageRole::User && message.content.iter().any(says_something)
 }

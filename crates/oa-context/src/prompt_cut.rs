@@ -19,10 +19,10 @@ use self::running::{Parts, RunningCounts};
 ///
 /// # Accuracy
 ///
-/// A prompt counts as truncated if the server reports less than half of an estimate that ignores images and counts
-/// tools at half their size, because templates vary. Not detected: a truncation that keeps more than half of the
-/// prompt, a server that counts the tokens it received instead of those the model read, and a server that reports no
-/// usage.
+/// A prompt counts as truncated if the server reports less than half of an estimate that ignores images and audio and
+/// counts tools at half their size, because templates vary. Not detected: a truncation that keeps more than half of
+/// the prompt, a server that counts the tokens it received instead of those the model read, and a server that reports
+/// no usage.
 ///
 /// Some servers count only tokens that were not in their prompt cache. If they report cached tokens, those are added.
 /// If they do not, no cut is reported as long as the count could be that of messages since the last answer, or of a
@@ -298,15 +298,14 @@ impl Parts {
 
     /// Returns true if a report may be low because the rest of the prompt was cached.
     fn may_be_uncached(&self, reported: u64) -> bool {
-        let may_be = |least: usize, most: usize, images: usize| {
-            let most =
-                most * MAX_TOKENS_PER_ESTIMATED + images * MAX_IMAGE_TOKENS + TEMPLATE_TOKENS;
+        let may_be = |least: usize, most: usize, media: usize| {
+            let most = most * MAX_TOKENS_PER_ESTIMATED + media * MAX_IMAGE_TOKENS + TEMPLATE_TOKENS;
             (least as u64 / 2..=most as u64).contains(&reported)
         };
         // Either everything before the last answer was cached, and perhaps the answer itself;
-        may_be(self.since_answer, self.answer + self.since_answer, self.images_from_answer)
+        may_be(self.since_answer, self.answer + self.since_answer, self.media_from_answer)
             // or only the part before the messages was.
-            || may_be(self.tokens(), self.tokens(), self.images())
+            || may_be(self.tokens(), self.tokens(), self.media())
     }
 }
 

@@ -64,6 +64,7 @@ fn told(message: &Message) -> String {
         let line = match block {
             ContentBlock::Text(block) if block.text.is_empty() => continue,
             ContentBlock::Text(block) => format!("{speaker}: {}\n", block.text),
+            ContentBlock::Audio(_) => format!("{speaker}: (a recording)\n"),
             ContentBlock::Image(_) => format!("{speaker}: (an image)\n"),
             ContentBlock::ToolUse(call) => {
                 format!("{speaker} calls {} with {}\n", call.name, call.input)

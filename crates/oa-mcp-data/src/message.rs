@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use oa_types::{ContentBlock, ImageBlock, Message, MessageRole, TextBlock};
+use oa_types::{AudioBlock, ContentBlock, ImageBlock, Message, MessageRole, TextBlock};
 use serde_json::Value;
 
 /// Reads a message of a prompt. Content that a message cannot contain is replaced by a note.
@@ -31,7 +31,7 @@ pub(crate) fn blocks_of(content: &Value) -> &[Value] {
     }
 }
 
-/// Reads a block of content: text, an image, an embedded text or image, or a link. `None` for everything else.
+/// Reads a block of content: text, an image, audio, one of these embedded, or a link. `None` for everything else.
 #[must_use]
 pub fn read_block(content: &Value) -> Option<ContentBlock> {
     // Some servers write a text in place of a block.
@@ -41,13 +41,14 @@ pub fn read_block(content: &Value) -> Option<ContentBlock> {
     let text = |name: &str| content.get(name).and_then(Value::as_str);
     let block = match text("type")? {
         "text" => TextBlock::new(text("text")?),
+        "audio" => return audio(content, "data"),
         "image" => return image(content, "data"),
         "resource" => {
             let resource = content.get("resource")?;
             let uri = resource.get("uri").and_then(Value::as_str).unwrap_or("without a URI");
             match resource.get("text").and_then(Value::as_str) {
                 Some(inside) => TextBlock::new(format!("[{uri}]\n{inside}")),
-                None => return image(resource, "blob"),
+                None => return image(resource, "blob").or_else(|| audio(resource, "blob")),
             }
         }
         "resource_link" => {
@@ -64,6 +65,13 @@ fn image(block: &Value, data: &str) -> Option<ContentBlock> {
     let data = block.get(data).and_then(Value::as_str)?;
     let mime = block.get("mimeType").and_then(Value::as_str)?;
     ImageBlock::from_base64(plain_base64(data), mime).ok().map(ContentBlock::Image)
+}
+
+/// Reads a recording. Anything else is refused by its media type.
+fn audio(block: &Value, data: &str) -> Option<ContentBlock> {
+    let data = block.get(data).and_then(Value::as_str)?;
+    let mime = block.get("mimeType").and_then(Value::as_str)?;
+    AudioBlock::from_base64(plain_base64(data), mime).ok().map(ContentBlock::Audio)
 }
 
 /// Returns the base64 of a server's data. Some servers write a data URI, or break the lines.
@@ -85,6 +93,7 @@ mod tests {
             { "type": "text", "text": "a" },
             { "type": "image", "mimeType": "image/png", "data": "QUJD" },
             { "type": "audio", "mimeType": "audio/wav", "data": "QUJD" },
+            { "type": "audio", "mimeType": "audio/wav", "data": "?" },
             { "type": "resource", "resource": { "uri": "a://b", "text": "inside" } },
             { "type": "resource", "resource": { "uri": "a://c", "mimeType": "image/png", "blob": "QUJD" } },
             { "type": "resource_link", "uri": "a://d", "name": "plan" },
@@ -96,7 +105,9 @@ mod tests {
             texts,
             ["a", "[audio/wav]", "[a://b]\ninside", "[resource plan a://d]", "[smell]"]
         );
-        assert_eq!(message.content.len(), 7);
+        assert_eq!(message.content.len(), 8);
+        let audio = message.content.iter().find_map(ContentBlock::as_audio).unwrap();
+        assert_eq!((&*audio.format, &*audio.data), ("wav", "QUJD"));
         assert_eq!(
             read_message(&json!({ "role": "tool", "content": { "type": "text", "text": "a" } })),
             None

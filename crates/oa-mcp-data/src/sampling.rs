@@ -134,7 +134,7 @@ fn read_message(said: &Value) -> Result<Message, String> {
         .iter()
         .map(|block| Some(block).filter(is_allowed).and_then(read_block))
         .collect::<Option<_>>()
-        .ok_or("a message has content that is neither text nor an image")?;
+        .ok_or("a message has content that is not text, an image or audio")?;
     Ok(Message::new(role, blocks))
 }
 
@@ -207,7 +207,7 @@ mod tests {
         let audio = json!([{ "role": "user", "content": { "type": "audio", "data": "QUJD" } }]);
         assert_eq!(
             of(json!({ "messages": audio, "maxTokens": 1 })),
-            "a message has content that is neither text nor an image"
+            "a message has content that is not text, an image or audio"
         );
         let system = json!([{ "role": "system", "content": { "type": "text", "text": "a" } }]);
         assert_eq!(

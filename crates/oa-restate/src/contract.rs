@@ -6,7 +6,7 @@ use oa_types::{FinishReason, ImageBlock, Message};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-/// The input of `Agent/KEY/prompt`: `{"message": "Hello"}`, or a whole message with images.
+/// The input of `Agent/KEY/prompt`: `{"message": "Hello"}`, or a whole message with images or audio.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SessionPrompt {

@@ -31,7 +31,7 @@
 //!
 //! | status | |
 //! | --- | --- |
-//! | 400 | the prompt is not a user's message of text and images, or its structured output cannot be requested |
+//! | 400 | the prompt is not a user's message of text, images and audio, or its structured output cannot be requested |
 //! | 403 | a hook blocked it, or the limit of turns is reached |
 //! | 404 | the worker has no agent of this name |
 //! | 409 | an operator canceled the turn, the session belongs to another agent, it was written by a newer version, or another writer has changed the [stored](AgentWorker::session_store) session |

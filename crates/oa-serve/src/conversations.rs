@@ -522,7 +522,13 @@ pub(crate) fn prompt_event(prompt: &Message) -> ConversationEvent {
         ContentBlock::Image(image) => Some(image.url.clone()),
         _ => None,
     });
-    ConversationEvent::Prompt { text: prompt.text(), images: images.collect() }
+    // Viewers have no player, so they are told which recordings the prompt has.
+    let mut text = prompt.text();
+    for audio in prompt.content.iter().filter_map(ContentBlock::as_audio) {
+        text.push_str(if text.is_empty() { "" } else { "\n" });
+        text.push_str(&format!("[audio: {}]", audio.format));
+    }
+    ConversationEvent::Prompt { text, images: images.collect() }
 }
 
 /// Makes room for one more conversation by evicting the least recently used idle ones that are saved.

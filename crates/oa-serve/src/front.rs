@@ -4,7 +4,9 @@ use oa_client::Client;
 use oa_event_log::CallAnswer;
 use oa_redact::base64;
 use oa_tools::{FnTool, tool};
-use oa_types::{Message, TextBlock, ToolResultBlock, flattened, percent_decoded};
+use oa_types::{
+    AudioBlock, ContentBlock, Message, TextBlock, ToolResultBlock, flattened, percent_decoded,
+};
 use serde_json::{Value, json};
 
 use crate::encoder::approval_id;
@@ -65,6 +67,25 @@ pub(crate) fn client_tool(declared: &Value) -> Option<FnTool> {
     let parameters = Some(&declared["parameters"]).filter(|it| it.is_object());
     let schema = parameters.cloned().unwrap_or_else(|| json!({"type": "object"}));
     Some(tool(name, description).schema(schema).external())
+}
+
+/// Returns an attached file as content of a prompt: a recording, or the text that [`attached`] returns.
+pub(crate) fn attachment(part: &Value) -> ContentBlock {
+    audio(part).map_or_else(|| attached(part).into(), ContentBlock::from)
+}
+
+/// Reads a recording, as each protocol writes it. Only inline data can be sent to a model.
+fn audio(part: &Value) -> Option<AudioBlock> {
+    let input = &part["input_audio"];
+    if let (Some(data), Some(format)) = (input["data"].as_str(), input["format"].as_str()) {
+        return AudioBlock::from_base64(data, format!("audio/{format}")).ok();
+    }
+    let source = if part["source"].is_object() { &part["source"] } else { part };
+    let urls = [&part["audio_url"]["url"], &part["file"]["file_data"]];
+    let places = urls.into_iter().chain([&source["url"], &source["value"], &source["data"]]);
+    let place = places.filter_map(Value::as_str).next()?;
+    let of_url = AudioBlock::from_data_url(place).ok();
+    of_url.or_else(|| AudioBlock::from_base64(place, source["mimeType"].as_str()?).ok())
 }
 
 /// Returns an attached file as the model reads it, on lines of its own: its text, or a note in place of a file that the

@@ -87,9 +87,9 @@ async fn reviewed(
         HookOutcome::Allow => Some(message.clone()),
         HookOutcome::Block { .. } => None,
         HookOutcome::Modify(change) => {
-            // As the agent changes a prompt: images stay.
+            // As the agent changes a prompt: images and audio stay.
             let mut changed = message.clone();
-            changed.content.retain(|block| matches!(block, ContentBlock::Image(_)));
+            changed.content.retain(ContentBlock::is_media);
             let is_empty = changed.content.is_empty() && change.value.trim().is_empty();
             changed.content.insert(0, TextBlock::new(change.value).into());
             (!is_empty).then_some(changed)

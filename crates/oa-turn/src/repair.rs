@@ -60,7 +60,7 @@ pub(crate) fn sorted(messages: Vec<Message>) -> Vec<Message> {
     for mut message in messages {
         match message.role {
             MessageRole::System => {
-                message.content.retain(is_word_or_image);
+                message.content.retain(is_text_or_media);
                 if says_something(&message) {
                     match &mut system {
                         Some(system) => system.content.append(&mut message.content),
@@ -84,7 +84,7 @@ pub(crate) fn sorted(messages: Vec<Message>) -> Vec<Message> {
                 if !results.is_empty() {
                     sorted.push(Message::new(MessageRole::Tool, results));
                 }
-                message.content.retain(is_word_or_image);
+                message.content.retain(is_text_or_media);
                 if says_something(&message) {
                     sorted.push(message);
                 }
@@ -209,13 +209,12 @@ fn make_ids_unique(paired: &mut [Message]) {
 /// The maximum length of an id before a number is appended. Servers accept 64 characters in all.
 const LONGEST_START: usize = 48;
 
-fn is_word_or_image(block: &ContentBlock) -> bool {
-    matches!(block, ContentBlock::Text(_) | ContentBlock::Image(_))
+fn is_text_or_media(block: &ContentBlock) -> bool {
+    block.as_text().is_some() || block.is_media()
 }
 
 fn says_something(message: &Message) -> bool {
-    let is_image = |block: &ContentBlock| matches!(block, ContentBlock::Image(_));
-    message.content.iter().any(is_image) || has_text(message)
+    message.content.iter().any(ContentBlock::is_media) || has_text(message)
 }
 
 pub(crate) fn calls_of(message: &Message) -> impl Iterator<Item = &ToolUseBlock> {

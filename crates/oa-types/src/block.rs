@@ -3,6 +3,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::audio::AudioBlock;
 use crate::extra::Extra;
 use crate::image::ImageBlock;
 
@@ -17,6 +18,8 @@ pub enum ContentBlock {
     Thinking(ThinkingBlock),
     /// An image input.
     Image(ImageBlock),
+    /// An audio input.
+    Audio(AudioBlock),
     /// A tool call.
     ToolUse(ToolUseBlock),
     /// A tool call that cannot be run.
@@ -33,6 +36,21 @@ impl ContentBlock {
             Self::Image(block) => Some(block),
             _ => None,
         }
+    }
+
+    /// Returns the recording if this is audio.
+    #[must_use]
+    pub fn as_audio(&self) -> Option<&AudioBlock> {
+        match self {
+            Self::Audio(block) => Some(block),
+            _ => None,
+        }
+    }
+
+    /// Returns true for an image or audio: what a prompt can contain beside text.
+    #[must_use]
+    pub fn is_media(&self) -> bool {
+        matches!(self, Self::Image(_) | Self::Audio(_))
     }
 
     /// Returns the text if this is a text block.
@@ -109,6 +127,7 @@ from_block!(
     Text(TextBlock),
     Thinking(ThinkingBlock),
     Image(ImageBlock),
+    Audio(AudioBlock),
     ToolUse(ToolUseBlock),
     ToolUseError(ToolUseError),
     ToolResult(ToolResultBlock)

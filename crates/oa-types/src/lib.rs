@@ -18,11 +18,13 @@
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
+mod audio;
 mod block;
 mod extra;
 mod history;
 mod ids;
 mod image;
+mod media;
 mod message;
 
 mod assistant;
@@ -51,6 +53,7 @@ mod permanent;
 mod reference;
 
 pub use crate::assistant::AssistantMessage;
+pub use crate::audio::AudioBlock;
 pub use crate::backoff::Backoff;
 pub use crate::block::{
     ContentBlock, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, ToolUseError,

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::audio::AudioBlock;
 use crate::block::{ContentBlock, TextBlock, ToolResultBlock, ToolUseBlock};
 use crate::extra::Extra;
 use crate::image::ImageBlock;
@@ -93,6 +94,12 @@ impl Message {
     #[must_use]
     pub fn user_with_image(text: impl Into<String>, image: ImageBlock) -> Self {
         Self::new(MessageRole::User, vec![TextBlock::new(text).into(), image.into()])
+    }
+
+    /// Creates a user message with text and one recording.
+    #[must_use]
+    pub fn user_with_audio(text: impl Into<String>, audio: AudioBlock) -> Self {
+        Self::new(MessageRole::User, vec![TextBlock::new(text).into(), audio.into()])
     }
 
     /// Creates an assistant message.

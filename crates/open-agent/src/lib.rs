@@ -135,9 +135,9 @@ pub use oa_transport::RequestBody;
 pub use oa_turn::{Checkpoint, SteerAfterEnd, StepContext};
 pub use oa_types::wire::{ResultImages, ThinkingReplay, ToolChoice};
 pub use oa_types::{
-    AssistantMessage, Backoff, ContentBlock, Cost, FinishReason, ImageBlock, ImageDetail, Message,
-    MessageRole, Outcome, Price, PromptProgress, TextBlock, ThinkingBlock, ToolResultBlock,
-    ToolUseBlock, ToolUseError, Usage,
+    AssistantMessage, AudioBlock, Backoff, ContentBlock, Cost, FinishReason, ImageBlock,
+    ImageDetail, Message, MessageRole, Outcome, Price, PromptProgress, TextBlock, ThinkingBlock,
+    ToolResultBlock, ToolUseBlock, ToolUseError, Usage,
 };
 #[doc(no_inline)]
 pub use serde_json::{Value, json};

@@ -32,6 +32,7 @@ pub(super) fn overview(messages: &[Message], width: usize) -> Vec<Line> {
                 ContentBlock::ToolResult(result) => {
                     Span::visible(&result_text(&result.content), style)
                 }
+                ContentBlock::Audio(_) => Span::new("[audio]", style),
                 ContentBlock::Image(_) => Span::new("[image]", style),
                 _ => continue,
             };

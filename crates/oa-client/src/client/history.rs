@@ -17,8 +17,8 @@ impl Client {
     /// A turn in progress is ended first. If anything changed, the messages are repaired:
     ///
     /// - System messages are merged into one at the start of history, which is sent after the
-    ///   [`system_prompt`](crate::AgentOptionsBuilder::system_prompt). If it contains an image, the next request fails
-    ///   with kind `InvalidInput`.
+    ///   [`system_prompt`](crate::AgentOptionsBuilder::system_prompt). If it contains an image or audio, the next
+    ///   request fails with kind `InvalidInput`.
     /// - Each call is followed by its result, under the call's name. Calls without a result get one that says
     ///   it is unknown whether they ran; results without a call are dropped.
     /// - Call ids are made unique: if several calls share an id, the last one keeps it.

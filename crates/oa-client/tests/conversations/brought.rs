@@ -10,7 +10,8 @@ use oa_client::{AgentOptions, Client, ErrorKind};
 use oa_hooks::{HookDecision, Hooks};
 use oa_testkit::{Cut, MemoryServer, Reply, Script, Strict};
 use oa_types::{
-    ContentBlock, ImageBlock, Message, MessageRole, TextBlock, ToolResultBlock, ToolUseBlock,
+    AudioBlock, ContentBlock, ImageBlock, Message, MessageRole, TextBlock, ToolResultBlock,
+    ToolUseBlock,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -159,11 +160,15 @@ async fn system_messages_merge_at_the_front() {
 }
 
 #[tokio::test]
-async fn images_in_system_messages_are_rejected() {
+async fn media_in_system_messages_are_rejected() {
     let server = strict([Reply::text("One.")]);
-    let image = ImageBlock::from_url("https://host/a.png").unwrap();
-    let system =
-        Message::new(MessageRole::System, vec![TextBlock::new("Be brief.").into(), image.into()]);
+    let with = |media| Message::new(MessageRole::System, vec!["Be brief.".into(), media]);
+    let audio = AudioBlock::from_base64("aGk=", "audio/wav").unwrap();
+    let history = vec![Message::user("Hi."), with(audio.into())];
+    let error = Client::with_history(manual(&server).build().unwrap(), history).unwrap_err();
+    let why = "the system message contains audio: only user messages can contain audio";
+    assert_eq!((error.kind(), &*error.to_string()), (ErrorKind::InvalidInput, why));
+    let system = with(ImageBlock::from_url("https://host/a.png").unwrap().into());
     let options = || manual(&server).build().unwrap();
     let messages = || vec![Message::user("Hi."), system.clone()];
     let why = "the system message contains an image: only user messages can contain images";

@@ -1,4 +1,5 @@
-//! The counters for detecting truncated prompts. Both ignore images, because their token counts differ by model.
+//! The counters for detecting truncated prompts. Both ignore images and audio, because their token counts
+//! differ by model.
 
 use serde_json::Value;
 
@@ -36,6 +37,6 @@ impl TokenCounter for LengthCounter {
 
 fn costs() -> Costs {
     let mut costs = Costs::default();
-    (costs.image_low, costs.image_auto, costs.image_high) = (0, 0, 0);
+    (costs.image_low, costs.image_auto, costs.image_high, costs.audio) = (0, 0, 0, 0);
     costs
 }

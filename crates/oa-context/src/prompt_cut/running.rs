@@ -14,7 +14,8 @@ pub(super) struct RunningCounts {
 #[derive(Clone, Copy, Debug, Default)]
 struct Total {
     tokens: usize,
-    images: usize,
+    /// The images, and recordings by their size.
+    media: usize,
     /// The number of messages up to and including the last answer; 0 if there is none.
     answered: usize,
 }
@@ -25,8 +26,8 @@ pub(super) struct Parts {
     pub(super) before_answer: usize,
     pub(super) answer: usize,
     pub(super) since_answer: usize,
-    pub(super) images_before_answer: usize,
-    pub(super) images_from_answer: usize,
+    pub(super) media_before_answer: usize,
+    pub(super) media_from_answer: usize,
 }
 
 impl RunningCounts {
@@ -34,13 +35,15 @@ impl RunningCounts {
     pub(super) fn follow(&mut self, counter: &impl TokenCounter, messages: &[Message]) {
         let mut total = self.totals.last().copied().unwrap_or_default();
         for message in messages.iter().skip(self.totals.len()) {
-            let images = |block: &ContentBlock| match block {
+            let media = |block: &ContentBlock| match block {
+                // No model takes more tokens for that much audio than for an image.
+                ContentBlock::Audio(audio) => audio.size().div_ceil(64 << 10),
                 ContentBlock::Image(_) => 1,
                 ContentBlock::ToolResult(result) => result.images.len(),
                 _ => 0,
             };
             total.tokens += counter.count_message(message);
-            total.images += message.content.iter().map(images).sum::<usize>();
+            total.media += message.content.iter().map(media).sum::<usize>();
             if message.role == MessageRole::Assistant {
                 total.answered = self.totals.len() + 1;
             }
@@ -68,8 +71,8 @@ impl RunningCounts {
             before_answer: before_answer.tokens,
             answer: with_answer.tokens - before_answer.tokens,
             since_answer: total.tokens - with_answer.tokens,
-            images_before_answer: before_answer.images,
-            images_from_answer: total.images - before_answer.images,
+            media_before_answer: before_answer.media,
+            media_from_answer: total.media - before_answer.media,
         }
     }
 
@@ -85,8 +88,8 @@ impl Parts {
         self.before_answer + self.answer + self.since_answer
     }
 
-    pub(super) fn images(&self) -> usize {
-        self.images_before_answer + self.images_from_answer
+    pub(super) fn media(&self) -> usize {
+        self.media_before_answer + self.media_from_answer
     }
 }
 
@@ -156,7 +159,7 @@ mod tests {
             (parts.before_answer, parts.answer, parts.since_answer),
             (count(0), count(1), count(2))
         );
-        assert_eq!((parts.images_before_answer, parts.images_from_answer), (1, 1));
+        assert_eq!((parts.media_before_answer, parts.media_from_answer), (1, 1));
         let parts = counted(&counter, &history[..1]);
         assert_eq!((parts.before_answer, parts.answer, parts.since_answer), (0, 0, count(0)));
     }

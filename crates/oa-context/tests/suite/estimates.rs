@@ -8,8 +8,8 @@ use oa_context::{
     is_approaching_limit,
 };
 use oa_types::{
-    ContentBlock, ImageBlock, ImageDetail, Message, MessageRole, TextBlock, ThinkingBlock,
-    ToolResultBlock, ToolSpec, ToolUseBlock, ToolUseError,
+    AudioBlock, ContentBlock, ImageBlock, ImageDetail, Message, MessageRole, TextBlock,
+    ThinkingBlock, ToolResultBlock, ToolSpec, ToolUseBlock, ToolUseError,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -195,6 +195,10 @@ fn every_kind_of_block_has_its_cost() {
     assert_eq!(image(ImageDetail::Auto), costs.message + 765);
     assert_eq!(image(ImageDetail::High), costs.message + 1_105);
     // Image data is not text.
+    let audio = AudioBlock::from_base64("A".repeat(4 << 10), "audio/wav").unwrap();
+    let message = Message::user_with_audio("", audio);
+    assert_eq!(Estimator::new().count_message(&message), costs.message + 3);
+
     let data = ImageBlock::from_base64("A".repeat(1 << 20), "image/png").unwrap();
     assert_eq!(estimate_tokens(&[Message::user_with_blocks(vec![data.into()])]), 765 + 4 + 3);
 

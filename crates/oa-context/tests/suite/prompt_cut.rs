@@ -48,10 +48,10 @@ fn specs(count: usize, description: &str) -> Vec<ToolSpec> {
     (0..count).map(spec).collect()
 }
 
-/// Estimates without images, which models count differently.
+/// Estimates without images and audio, which models count differently.
 fn estimator() -> Estimator {
     let mut costs = Costs::default();
-    (costs.image_low, costs.image_auto, costs.image_high) = (0, 0, 0);
+    (costs.image_low, costs.image_auto, costs.image_high, costs.audio) = (0, 0, 0, 0);
     Estimator::new().with_costs(costs)
 }
 

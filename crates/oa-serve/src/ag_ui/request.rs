@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::body::{self, Arguments};
 use crate::error::Refusal;
 use crate::front::{
-    Answers, Approval, ClientResult, FrontTurn, LONGEST_ID, attached, check_parts, client_tool,
+    Answers, Approval, ClientResult, FrontTurn, LONGEST_ID, attachment, check_parts, client_tool,
     result_text,
 };
 use crate::limits::ServeLimits;
@@ -205,7 +205,7 @@ fn push(
     Ok(())
 }
 
-/// Returns the text and images of a message's content.
+/// Returns the text, images and audio of a message's content.
 fn content(content: &Value) -> Vec<ContentBlock> {
     let text = |text: &str| (!text.is_empty()).then(|| TextBlock::new(text).into());
     match content {
@@ -214,7 +214,7 @@ fn content(content: &Value) -> Vec<ContentBlock> {
             let block = |part: &Value| match part["text"].as_str() {
                 Some(part) => text(part),
                 None if part.is_object() => {
-                    Some(image(part).map_or_else(|| attached(part).into(), ContentBlock::from))
+                    Some(image(part).map_or_else(|| attachment(part), ContentBlock::from))
                 }
                 None => None,
             };

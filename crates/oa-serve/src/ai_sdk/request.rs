@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::body;
 use crate::error::Refusal;
-use crate::front::{Answers, Approval, ClientResult, FrontTurn, LONGEST_ID, attached};
+use crate::front::{Answers, Approval, ClientResult, FrontTurn, LONGEST_ID, attachment};
 use crate::limits::ServeLimits;
 
 /// A request from the client's transport. Unknown members are ignored.
@@ -223,7 +223,7 @@ fn user_content(parts: &[Value]) -> Vec<ContentBlock> {
         {
             return Some(image.into());
         }
-        Some(attached(part).into())
+        Some(attachment(part))
     };
     parts.iter().filter_map(block).collect()
 }

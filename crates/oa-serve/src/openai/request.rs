@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::body::{self, Arguments};
 use crate::error::Refusal;
-use crate::front::{ClientResult, FrontTurn, attached, check_parts, client_tool, result_text};
+use crate::front::{ClientResult, FrontTurn, attachment, check_parts, client_tool, result_text};
 use crate::limits::ServeLimits;
 use crate::openai::sampling::Sampling;
 
@@ -232,7 +232,7 @@ fn user_content(content: &Value) -> Vec<ContentBlock> {
             (_, None) if part.is_object() => {
                 blocks.push(match image(&part["image_url"]) {
                     Some(image) => image.into(),
-                    None => attached(part).into(),
+                    None => attachment(part),
                 });
             }
             (_, None) => {}

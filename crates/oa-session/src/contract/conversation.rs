@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use oa_types::{
-    ContentBlock, ImageBlock, ImageDetail, Message, TextBlock, ThinkingBlock, ToolResultBlock,
-    ToolUseBlock, ToolUseError,
+    AudioBlock, ContentBlock, ImageBlock, ImageDetail, Message, TextBlock, ThinkingBlock,
+    ToolResultBlock, ToolUseBlock, ToolUseError,
 };
 use serde_json::{Map, Value, json};
 
@@ -65,6 +65,10 @@ fn exchange(random: &mut Random, messages: &mut Vec<Message>) {
             messages.push(Message::user_with_image(text(random), image));
         }
         2 => messages.push(Message::user_with_blocks(Vec::new())),
+        3 => {
+            let audio = AudioBlock::from_base64("UklGRg==", "audio/wav").expect("it is base64");
+            messages.push(Message::user_with_audio(text(random), audio));
+        }
         _ => messages.push(Message::user(text(random))),
     }
     let mut content: Vec<ContentBlock> = Vec::new();

@@ -113,13 +113,16 @@ impl Check<'_> {
     }
 
     fn part(&mut self, path: &str, part: &Value, role: Option<&str>) {
-        // Only users may send images, and at some servers tools.
-        let has_images = role == Some("user") || role == Some("tool") && self.strict.result_images;
-        let kinds: &[&str] = if has_images { &["image_url", "text"] } else { &["text"] };
+        // Only users may send media, and at some servers tools may send images.
+        let kinds: &[&str] = match role {
+            Some("user") => &["image_url", "input_audio", "text"],
+            Some("tool") if self.strict.result_images => &["image_url", "text"],
+            _ => &["text"],
+        };
         let kind = part["type"].as_str().filter(|kind| kinds.contains(kind));
         let known: &[&str] = match kind {
             Some(kind) => &["type", kind],
-            None => &["type", "image_url", "text"],
+            None => &["type", "image_url", "input_audio", "text"],
         };
         let Some(object) = self.object(path, part, known) else { return };
         self.word(path, object, "type", kinds);
@@ -131,6 +134,15 @@ impl Check<'_> {
         if kind == "text" {
             if let Some(text) = self.string(&path, value) {
                 self.check_text(&path, text);
+            }
+        } else if kind == "input_audio" {
+            if let Some(audio) = self.object(&path, value, &["data", "format"]) {
+                for name in ["data", "format"] {
+                    match member(audio, name) {
+                        Some(value) => drop(self.string(&at(&path, name), value)),
+                        None => self.say(&path, format!("has no {name}")),
+                    }
+                }
             }
         } else if let Some(image) = self.object(&path, value, &["url", "detail"]) {
             self.image(&path, image);

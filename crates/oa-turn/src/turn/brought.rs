@@ -1,6 +1,6 @@
 //! Conversations supplied by the caller.
 
-use oa_types::{ContentBlock, Message, MessageRole};
+use oa_types::{Message, MessageRole};
 
 use super::Turn;
 use super::phase::Phase;
@@ -59,14 +59,17 @@ impl Turn {
     ///
     /// # Errors
     ///
-    /// `InvalidHistory` if a system message contains an image.
+    /// `InvalidHistory` if a system message contains an image or audio.
     pub fn check_history(&self) -> Result<(), Error> {
         // There is one system message at most, and it stands first.
         let first = self.history().first().filter(|first| first.role == MessageRole::System);
-        let is_image = |block: &ContentBlock| matches!(block, ContentBlock::Image(_));
-        if first.is_some_and(|first| first.content.iter().any(is_image)) {
-            let message = "the system message contains an image: only user messages can contain \
-                           images";
+        let media = first.and_then(|first| first.content.iter().find(|block| block.is_media()));
+        if let Some(media) = media {
+            let is_image = media.as_image().is_some();
+            let (found, all) = if is_image { ("an image", "images") } else { ("audio", "audio") };
+            let message = format!(
+                "the system message contains {found}: only user messages can contain {all}"
+            );
             return Err(Error::new(ErrorKind::InvalidHistory, message));
         }
         Ok(())

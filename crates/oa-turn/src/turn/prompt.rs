@@ -24,7 +24,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Checks that a message could be a prompt: a user's message of text or images that is not blank.
+    /// Checks that a message could be a prompt: a user's message of text, images or audio that is not blank.
     ///
     /// # Errors
     ///
@@ -37,11 +37,11 @@ impl Turn {
         let mut is_blank = true;
         for block in &prompt.content {
             match block {
-                ContentBlock::Image(_) => is_blank = false,
+                block if block.is_media() => is_blank = false,
                 ContentBlock::Text(block) => {
                     is_blank &= block.text.chars().all(char::is_whitespace);
                 }
-                _ => return refuse("the prompt may contain only text and images"),
+                _ => return refuse("the prompt may contain only text, images and audio"),
             }
         }
         if is_blank {
@@ -122,10 +122,10 @@ impl Turn {
     }
 }
 
-/// Returns the message with other text; images stay.
+/// Returns the message with other text; images and audio stay.
 pub(super) fn with_words(message: &Message, words: String) -> Message {
     let mut changed = message.clone();
-    changed.content.retain(|block| matches!(block, ContentBlock::Image(_)));
+    changed.content.retain(ContentBlock::is_media);
     changed.content.insert(0, TextBlock::new(words).into());
     changed
 }

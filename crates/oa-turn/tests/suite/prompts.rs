@@ -7,7 +7,7 @@ use oa_turn::{
     Answer, AskOutcome, AskStep, CutBy, DriveError, ErrorKind, Options, Perform, PromptOutcome,
     PromptStep, RunOutcome, RunStep, Spent, Turn, drive,
 };
-use oa_types::{ErrorRecord, FinishReason, ImageBlock, Message, Outcome};
+use oa_types::{AudioBlock, ErrorRecord, FinishReason, ImageBlock, Message, Outcome};
 use serde_json::json;
 
 use crate::{block_on, call, malformed, text, told};
@@ -16,7 +16,7 @@ use crate::{block_on, call, malformed, text, told};
 #[derive(Debug, PartialEq)]
 struct Crash;
 
-/// The images of a prompt stay when its text is replaced.
+/// The images and audio of a prompt stay when its text is replaced.
 #[test]
 fn retried_prompts_are_not_reviewed_again() {
     struct Gate(Cell<u32>);
@@ -42,14 +42,18 @@ fn retried_prompts_are_not_reviewed_again() {
         }
     }
     let image = ImageBlock::from_url("https://host/a.png").unwrap();
-    let prompt = Message::user_with_image("What is it?", image.clone());
+    let audio = AudioBlock::from_base64("aGk=", "audio/wav").unwrap();
+    let message = |text: &str| {
+        Message::user_with_blocks(vec![text.into(), image.clone().into(), audio.clone().into()])
+    };
+    let prompt = message("What is it?");
     let (gate, mut turn) = (Gate(Cell::new(0)), Turn::new(Options::auto()));
     turn.prompt(prompt.clone()).unwrap();
     assert!(turn.is_busy() && turn.history().is_empty());
     let error = block_on(drive(&mut turn, &gate)).unwrap_err();
     let DriveError::Failed(error) = error else { panic!("{error:?}") };
     assert_eq!((&*error.kind, &*error.message), ("stream", "the answer broke off"));
-    assert_eq!(**turn.history(), [Message::user_with_image("Look.", image)]);
+    assert_eq!(**turn.history(), [message("Look.")]);
     // The same again is a retry, which the gate has let through before.
     turn.prompt(prompt).unwrap();
     assert_eq!(block_on(drive(&mut turn, &gate)), Ok(FinishReason::Unspecified));

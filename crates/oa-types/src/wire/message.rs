@@ -116,8 +116,8 @@ pub enum ResultImages {
 ///
 /// Results in a message of the user come before its text, because they must follow their calls.
 ///
-/// Empty and blank messages are omitted, because servers reject them (QUIRKS rows 85 and 86). Images are written for users,
-/// and in results if the format has them inline; for other formats call [`images_apart`](super::images_apart) first.
+/// Empty and blank messages are omitted, because servers reject them (QUIRKS rows 85 and 86). Audio and images are written
+/// for users, and images in results if the format has them inline; for other formats call [`images_apart`](super::images_apart) first.
 pub fn write_message(message: &Message, format: &MessageFormat, out: &mut Vec<u8>) {
     let mut results = message.content.iter().filter_map(|block| match block {
         ContentBlock::ToolResult(result) => Some(result),
@@ -217,6 +217,7 @@ impl Content<'_> {
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Part<'a> {
     ImageUrl { image_url: ImageUrl<'a> },
+    InputAudio { input_audio: InputAudio<'a> },
     Text { text: &'a str },
 }
 
@@ -225,6 +226,12 @@ struct ImageUrl<'a> {
     url: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<ImageDetail>,
+}
+
+#[derive(Serialize)]
+struct InputAudio<'a> {
+    data: &'a str,
+    format: &'a str,
 }
 
 #[derive(Serialize)]
@@ -334,12 +341,16 @@ fn image_part(image: &ImageBlock) -> Part<'_> {
     Part::ImageUrl { image_url: ImageUrl { url: &image.url, detail } }
 }
 
-/// A plain string unless there are images (QUIRKS row 97).
+/// A plain string unless there are images or audio (QUIRKS row 97).
 fn content(blocks: &[ContentBlock]) -> Content<'_> {
-    if !blocks.iter().any(|block| matches!(block, ContentBlock::Image(_))) {
+    if !blocks.iter().any(ContentBlock::is_media) {
         return Content::Text(joined_text(blocks));
     }
     let parts = blocks.iter().filter_map(|block| match block {
+        ContentBlock::Audio(audio) => {
+            let input_audio = InputAudio { data: &audio.data, format: &audio.format };
+            Some(Part::InputAudio { input_audio })
+        }
         ContentBlock::Image(image) => Some(image_part(image)),
         ContentBlock::Text(block) if !is_blank(&block.text) => {
             Some(Part::Text { text: &block.text })

@@ -1,6 +1,7 @@
-//! Blocks, outcomes, the stored format of messages, their wire format, progress, the inputs that constructors reject,
+//! Blocks, media, outcomes, the stored format of messages, their wire format, progress, the inputs that constructors reject,
 //! values that are nested too deeply, and delays of retries.
 
+mod audio;
 mod backoff;
 mod blocks;
 mod cost;

@@ -2,8 +2,8 @@
 
 use insta::assert_snapshot;
 use oa_types::{
-    AssistantMessage, ContentBlock, FinishReason, ImageBlock, ImageDetail, Message, TextBlock,
-    ThinkingBlock, ToolResultBlock, ToolUseBlock, ToolUseError, Usage,
+    AssistantMessage, AudioBlock, ContentBlock, FinishReason, ImageBlock, ImageDetail, Message,
+    TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, ToolUseError, Usage,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -24,6 +24,8 @@ fn every_kind_of_block_has_its_shape() {
     let image = ImageBlock::from_url("https://host/a.png").unwrap();
     assert_snapshot!(block(image.clone().into()), @r#"{"type":"image","url":"https://host/a.png"}"#);
     assert_snapshot!(block(image.with_detail(ImageDetail::Low).into()), @r#"{"type":"image","url":"https://host/a.png","detail":"low"}"#);
+    let audio = AudioBlock::from_base64("aGk=", "audio/wav").unwrap();
+    assert_snapshot!(block(audio.into()), @r#"{"type":"audio","data":"aGk=","format":"wav"}"#);
     let mut call = ToolUseBlock::new("call_1", "add", json!({"a": 1}));
     assert_snapshot!(block(call.clone().into()), @r#"{"type":"tool_use","id":"call_1","name":"add","input":{"a":1}}"#);
     call.extra.insert("extra_content".into(), json!({"google": {"thought_signature": "x"}}));

@@ -6,8 +6,8 @@ use oa_types::wire::{
     ToolChoice, write_message,
 };
 use oa_types::{
-    ContentBlock, ImageBlock, ImageDetail, Message, MessageRole, TextBlock, ThinkingBlock,
-    ToolResultBlock, ToolSpec, ToolUseBlock, ToolUseError,
+    AudioBlock, ContentBlock, ImageBlock, ImageDetail, Message, MessageRole, TextBlock,
+    ThinkingBlock, ToolResultBlock, ToolSpec, ToolUseBlock, ToolUseError,
 };
 use serde_json::{Value, json};
 
@@ -162,9 +162,19 @@ fn blank_text_beside_a_call_counts_as_none() {
 }
 
 #[test]
-fn only_users_send_images() {
+fn audio_makes_parts() {
+    let audio = AudioBlock::from_base64("aGk=", "audio/mpeg").unwrap();
+    assert_snapshot!(wire(&[Message::user_with_audio("What is said?", audio.clone())]), @r#"[{"role":"user","content":[{"type":"text","text":"What is said?"},{"type":"input_audio","input_audio":{"data":"aGk=","format":"mp3"}}]}]"#);
+    let alone = vec![audio.into(), TextBlock::new(" ").into()];
+    assert_snapshot!(wire(&[Message::user_with_blocks(alone)]), @r#"[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"aGk=","format":"mp3"}}]}]"#);
+}
+
+#[test]
+fn only_users_send_media() {
     let image = ImageBlock::from_url("https://host/a.png").unwrap();
-    let blocks = |text: &str| vec![TextBlock::new(text).into(), image.clone().into()];
+    let audio = AudioBlock::from_base64("aGk=", "audio/mpeg").unwrap();
+    let blocks =
+        |text: &str| vec![TextBlock::new(text).into(), image.clone().into(), audio.clone().into()];
     let messages = [
         Message::new(MessageRole::System, blocks("Be brief.")),
         Message::assistant(blocks("Here.")),

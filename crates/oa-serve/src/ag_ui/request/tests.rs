@@ -59,6 +59,22 @@ fn nameless_declarations_are_refused() {
     }
 }
 
+#[test]
+fn audio_is_sent_if_its_data_is_there() {
+    let source =
+        |kind: &str, value: &str| json!({"type": kind, "value": value, "mimeType": "audio/mpeg"});
+    for part in [
+        json!({"type": "audio", "source": source("data", "aGk=")}),
+        json!({"type": "audio", "source": source("url", "data:audio/mp3;base64,aGk=")}),
+        json!({"type": "binary", "mimeType": "audio/mpeg", "data": "aGk="}),
+    ] {
+        let message = json!({"id": "1", "role": "user", "content": [part]});
+        let prompt = input(json!({"messages": [message]})).turn.prompt.expect("a prompt");
+        let audio = prompt.content[0].as_audio().expect("it is audio");
+        assert_eq!((&*audio.data, &*audio.format), ("aGk=", "mp3"));
+    }
+}
+
 /// A model server takes the URL of any other file for that of a broken image.
 #[test]
 fn only_images_are_sent_as_images() {

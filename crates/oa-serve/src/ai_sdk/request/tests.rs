@@ -59,3 +59,13 @@ fn requests_are_bounded() {
     assert_eq!(read(long).err(), Some(413));
     assert_eq!(read(json!({"id": "x".repeat(300), "messages": [user("a")]})).err(), Some(400));
 }
+
+#[test]
+fn recordings_are_sent_as_audio() {
+    let part = json!({"type": "file", "mediaType": "audio/webm", "url": "data:audio/webm;codecs=opus;base64,aGk="});
+    let message = json!({"id": "1", "role": "user", "parts": [part]});
+    let turn = turn(json!({"id": "chat", "messages": [message]})).expect("it is valid");
+    let prompt = turn.turn.prompt.expect("a prompt");
+    let audio = prompt.content[0].as_audio().expect("it is audio");
+    assert_eq!((&*audio.data, &*audio.format), ("aGk=", "webm"));
+}

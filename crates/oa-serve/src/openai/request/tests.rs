@@ -62,11 +62,30 @@ fn unreadable_parts_leave_a_note() {
     let completion = completion(json!([{"role": "user", "content": [
         {"type": "file", "file": {"filename": "plan.pdf", "file_data": "x"}},
         {"type": "image_url", "image_url": {"url": "ftp://x"}},
+        {"type": "audio_url", "audio_url": {"url": "https://a.example/a.wav"}},
+        {"type": "input_audio", "input_audio": {"data": "?", "format": "wav"}},
         {"type": "text", "text": "Read it."},
     ]}]));
     let expected = "[plan.pdf (file) was attached, and cannot be shown]\n\
-                    [a file (image_url) was attached, and cannot be shown]\nRead it.";
+                    [a file (image_url) was attached, and cannot be shown]\n\
+                    [a file (audio_url) was attached, and cannot be shown]\n\
+                    [a file (input_audio) was attached, and cannot be shown]\nRead it.";
     assert_eq!(completion.turn.prompt.expect("a prompt").text(), expected);
+}
+
+#[test]
+fn audio_is_read_from_each_kind_of_part() {
+    let url = "data:audio/wav;base64,aGk=";
+    let completion = completion(json!([{"role": "user", "content": [
+        {"type": "text", "text": "What is said?"},
+        {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav"}},
+        {"type": "audio_url", "audio_url": {"url": url}},
+        {"type": "file", "file": {"filename": "a.wav", "file_data": url}},
+    ]}]));
+    let prompt = completion.turn.prompt.expect("a prompt");
+    let audio: Vec<_> = prompt.content.iter().filter_map(ContentBlock::as_audio).collect();
+    assert_eq!(audio.len(), 3);
+    assert!(audio.iter().all(|audio| (&*audio.data, &*audio.format) == ("aGk=", "wav")));
 }
 
 /// Servers count the tokens of an image by its resolution.

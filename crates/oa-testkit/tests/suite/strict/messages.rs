@@ -45,7 +45,7 @@ fn nonportable_content_is_rejected() {
         (
             "/messages/8/content/0/type",
             json!("input_text"),
-            "messages[8].content[0].type is \"input_text\": image_url, text",
+            "messages[8].content[0].type is \"input_text\": image_url, input_audio, text",
         ),
         (
             "/messages/8/content/0/cache_control",
@@ -83,6 +83,19 @@ fn nonportable_content_is_rejected() {
     bad(&strict, &without(full(), "/messages/8/content/1/image_url"), &[line]);
     let line = "messages[7] has neither content nor calls";
     bad(&strict, &without(full(), "/messages/7/content"), &[line]);
+
+    let parts = |audio| json!([{ "type": "input_audio", "input_audio": audio }]);
+    let audio = parts(json!({ "data": "aGk=", "format": "wav" }));
+    good(&strict, &with(full(), "/messages/8/content", audio.clone()));
+    let line = "messages[0].content[0].type is \"input_audio\": text";
+    bad(&strict, &with(full(), "/messages/0/content", audio), &[line]);
+    let lines = [
+        "messages[8].content[0].input_audio.rate is not known to every server",
+        "messages[8].content[0].input_audio has no data",
+        "messages[8].content[0].input_audio.format is not a string",
+    ];
+    let audio = parts(json!({ "format": 3, "rate": 16_000 }));
+    bad(&strict, &with(full(), "/messages/8/content", audio), &lines);
 
     let picture = json!([{ "type": "image_url", "image_url": { "url": "https://example.com/a" } }]);
     let line = "messages[0].content[0].type is \"image_url\": text";
