@@ -43,8 +43,6 @@ const EVENTS: &str = "text/event-stream";
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
-const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 /// Starts the task that carries messages. It ends when the connection is closed and the server has been notified.
 pub(crate) fn start(
@@ -411,20 +409,9 @@ impl Carrier {
             About::Nothing => {}
             About::After(last) => drop(headers.insert(LAST_EVENT, last.clone())),
             About::Alone(mirrors) => {
-                let all = [
-                    (VERSION, &mirrors.version),
-                    (MCP_METHOD, &mirrors.method),
-                    (MCP_NAME, &mirrors.name),
-                ];
-                for (name, value) in all {
-                    let value =
-                        value.as_deref().and_then(|value| HeaderValue::from_str(value).ok());
-                    value.into_iter().for_each(|value| drop(headers.insert(name.clone(), value)));
-                }
-                for (name, value) in &mirrors.arguments {
-                    if let (Ok(name), Ok(value)) =
-                        (HeaderName::from_str(name), HeaderValue::from_str(value))
-                    {
+                for (name, value) in mirrors.headers() {
+                    let name = HeaderName::from_str(name);
+                    if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(value)) {
                         headers.insert(name, value);
                     }
                 }

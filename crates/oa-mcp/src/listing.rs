@@ -3,19 +3,29 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use oa_mcp_data::{Pages, UnconfirmedTool, tool_hash};
+use oa_mcp_data::{Pages, ToolDescription, ToolRules, UnconfirmedTool, tool_hash};
 
 use crate::connection::Connection;
-use crate::description::Description;
 use crate::error::Error;
 use crate::session::{Session, Timer};
 
 impl Connection {
     /// Reads the list of tools and returns the approved ones.
-    pub(crate) async fn list(&self, session: &Session) -> Result<Arc<[Arc<Description>]>, Error> {
+    pub(crate) async fn list(
+        &self,
+        session: &Session,
+    ) -> Result<Arc<[Arc<ToolDescription>]>, Error> {
         let server = self.server();
         let limits = &server.limits;
-        let mut tools: Vec<(Description, String)> = Vec::new();
+        let mut tools: Vec<(ToolDescription, String)> = Vec::new();
+        let rules = ToolRules {
+            prefix: server.name_prefix(),
+            selection: &server.selection,
+            schemas: server.schemas,
+            limits,
+            trusts_annotations: server.trusts_annotations,
+            mirrors: self.mirrors(session),
+        };
         // The tools' names on the server, by our names.
         let mut names: HashMap<String, String> = HashMap::new();
         let mut unmatched = server.selection.unmatched();
@@ -28,7 +38,7 @@ impl Connection {
                 let page = asked.complete().map_err(Error::protocol)?;
                 for tool in pages.take(page, &self.secrets()).map_err(Error::protocol)? {
                     tool["name"].as_str().into_iter().for_each(|name| unmatched.see(name));
-                    match Description::read(&tool, server, self.mirrors(session)) {
+                    match ToolDescription::read(&tool, &rules) {
                         Ok(Some(read)) if tools.len() == limits.tools => {
                             let most = limits.tools;
                             session.link.warn(format!(
@@ -66,7 +76,7 @@ impl Connection {
             let why = "the server announces no tools, resources or prompts: nothing of it is used";
             session.link.warn(why.to_owned());
         }
-        let show = |(tool, hash): &(Description, String)| {
+        let show = |(tool, hash): &(ToolDescription, String)| {
             let (name, description) = (tool.raw_name.clone(), tool.description.clone());
             UnconfirmedTool::new(name, hash.clone(), description, tool.offered.clone())
         };
@@ -79,7 +89,7 @@ impl Connection {
             session.link.warn(self.secrets().excerpt(&warning, 300));
         }
         if session.hello.has_resources && server.offers_resources {
-            let ours = Description::of_resources(server);
+            let ours = ToolDescription::of_resources(&server.name, server.name_prefix());
             tools.extend(ours.into_iter().filter(|tool| !names.contains_key(&tool.name)));
         }
         // Sorted, so that requests are identical in whichever order a server lists its tools.
