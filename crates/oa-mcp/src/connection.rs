@@ -384,8 +384,10 @@ impl Connection {
                 }
             }
             match &answer {
-                // The request never reached the server.
-                Err(error) if error.is_untaken() && is_first => {
+                // The request never reached the server, or its session was lost.
+                Err(error)
+                    if is_first && (error.is_untaken() || session.is_lost(error, timer).await) =>
+                {
                     is_first = false;
                     // Others may still wait for answers there: the last of them drops and closes it.
                     session.link.retire();

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use oa_mcp::ErrorKind;
 use serde_json::json;
 
-use crate::http::{Answer, connect, result, serve, status};
+use crate::http::{Answer, connect, event, events, result, serve, status};
 use crate::support::call;
 
 /// As servers in Go, those built on `rmcp` and others say it.
@@ -46,6 +46,49 @@ async fn lost_sessions_have_many_statuses() {
     let seen = seen.lock().unwrap();
     let count = |what: &str| seen.iter().filter(|line| *line == what).count();
     assert_eq!((count("POST initialize"), count("POST tools/calldisk")), (4, 1));
+}
+
+/// With status 200 and the id of the call, as an error of the call itself would come. A ping tells them apart.
+#[tokio::test]
+async fn lost_session_may_have_status_200() {
+    let lost = Arc::new(Mutex::new(HashSet::new()));
+    let (server, seen) = serve(move |asked| {
+        let method = asked.body["method"].as_str().unwrap_or_default();
+        let mut lost = lost.lock().ok()?;
+        let error = match (method, asked.what()) {
+            ("initialize", _) => {
+                lost.remove("now");
+                return None;
+            }
+            ("ping", _) if lost.contains("now") => {
+                json!({ "code": -32600, "message": "Unknown session id 'one' for 'ping'" })
+            }
+            ("ping", _) => return Some(result(asked, &json!({}))),
+            // Of a tool with sessions of its own.
+            (_, "browser") => json!({ "code": -32000, "message": "Session b1 not found" }),
+            (_, what) if !what.is_empty() && lost.insert(what.to_owned()) => {
+                lost.insert("now".to_owned());
+                json!({ "code": -32600, "message": "Unknown session id 'one' for 'tools/call'" })
+            }
+            _ => return None,
+        };
+        let body = json!({ "jsonrpc": "2.0", "id": asked.body["id"], "error": error });
+        Some(match asked.what() {
+            "streamed" => Answer::Bytes(events(&event(&body))),
+            _ => status("200 OK", "application/json", &body.to_string()),
+        })
+    })
+    .await;
+    let connected = connect(server).await.unwrap();
+    for what in ["plain", "streamed"] {
+        assert_eq!(call(&connected, what).await, Ok(json!(what)));
+    }
+    let failed = call(&connected, "browser").await.unwrap_err();
+    assert_eq!(failed, "Session b1 not found (code -32000)");
+    connected.close().await;
+    let seen = seen.lock().unwrap();
+    let count = |what: &str| seen.iter().filter(|line| *line == what).count();
+    assert_eq!((count("POST initialize"), count("POST tools/callbrowser")), (3, 1));
 }
 
 #[tokio::test]
@@ -124,6 +167,22 @@ async fn version_is_named_only_once() {
     let error = connect(server).await.unwrap_err();
     assert_eq!((error.kind(), error.code()), (ErrorKind::Connect, Some(-32602)));
     assert_eq!(error.to_string(), "s: only 2024-11-05, or so");
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.iter().filter(|line| *line == "POST initialize").count(), 2);
+}
+
+/// Of a server in Go that checks the version before it reads the message.
+#[tokio::test]
+async fn refusal_of_a_version_may_be_plain_text() {
+    let (server, seen) = serve(|asked| {
+        let version = asked.body.pointer("/params/protocolVersion")?;
+        let why = "Bad Request: Unsupported protocol version (supported versions: 2025-06-18, 2025-03-26, 2024-11-05)";
+        (version != "2025-06-18").then(|| status("400 Bad Request", "text/plain", why))
+    })
+    .await;
+    let connected = connect(server).await.unwrap();
+    assert_eq!(call(&connected, "works").await, Ok(json!("works")));
+    connected.close().await;
     let seen = seen.lock().unwrap();
     assert_eq!(seen.iter().filter(|line| *line == "POST initialize").count(), 2);
 }
