@@ -109,7 +109,7 @@ pub use crate::sampling::{Sampled, Sampling};
 pub use crate::schema::{Schema, SchemaForm};
 pub use crate::selection::{ToolSelection, UnmatchedPatterns};
 pub use crate::tail::Tail;
-pub use crate::url::{secrets_in_url, split_credentials};
+pub use crate::url::{redirected, secrets_in_url, split_credentials};
 pub use crate::variables::fill_variables;
 pub use crate::visits::{RequiredPages, Visits};
 

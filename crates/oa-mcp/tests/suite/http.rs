@@ -28,6 +28,11 @@ impl Asked {
             .map(|(_, value)| value)
     }
 
+    /// The path and the query, in lower case.
+    pub(crate) fn path(&self) -> &str {
+        self.head.split(' ').nth(1).unwrap_or_default()
+    }
+
     pub(crate) fn what(&self) -> &str {
         self.body.pointer("/params/arguments/what").and_then(Value::as_str).unwrap_or_default()
     }
