@@ -41,6 +41,7 @@ const GOODBYE: Duration = Duration::from_secs(2);
 /// The maximum number of redirects that one request follows.
 const REDIRECTS: u32 = 3;
 const UNRESUMED: &str = "the answer's stream broke off and cannot be resumed";
+const OLD_TRANSPORT: &str = "this is a URL of the old SSE transport, which is not supported: look for one of streamable HTTP, such as /mcp";
 const EVENTS: &str = "text/event-stream";
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -183,7 +184,11 @@ impl Carrier {
         }
         if !status.is_success() {
             let has_challenge = challenges(&response).next().is_some();
-            let (error, body) = self.refused(response).await;
+            let (mut error, body) = self.refused(response).await;
+            let path = self.uri.path().trim_end_matches('/');
+            if path.ends_with("/sse") && matches!(status.as_u16(), 404 | 405) {
+                error = error.with_note(OLD_TRANSPORT);
+            }
             if has_session && forgets_session(status.as_u16(), has_challenge, &body) {
                 return Err(forgotten(status.as_u16()));
             }

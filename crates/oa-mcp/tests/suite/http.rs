@@ -91,6 +91,13 @@ pub(crate) async fn serve(
     (server.limits(with_limits(|limits| limits.message_bytes = 100_000)), seen)
 }
 
+/// The port of a server that was started here.
+pub(crate) fn port_of(server: &McpServer) -> u16 {
+    let shown = format!("{server:?}");
+    let port = shown.split("127.0.0.1:").nth(1).and_then(|rest| rest.split('/').next());
+    port.and_then(|port| port.parse().ok()).unwrap_or_else(|| panic!("{shown}"))
+}
+
 async fn converse(
     mut stream: TcpStream,
     script: &(dyn Fn(&Asked) -> Option<Answer> + Send + Sync),

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use oa_mcp::ErrorKind;
-use serde_json::json;
+use oa_tools::{Emission, Progress};
+use serde_json::{Value, json};
 
 use crate::http::{Answer, connect, event, events, result, serve, status};
-use crate::support::call;
+use crate::support::{call, call_with, listening};
 
 /// As servers in Go, those built on `rmcp` and others say it.
 #[tokio::test]
@@ -185,4 +186,26 @@ async fn refusal_of_a_version_may_be_plain_text() {
     connected.close().await;
     let seen = seen.lock().unwrap();
     assert_eq!(seen.iter().filter(|line| *line == "POST initialize").count(), 2);
+}
+
+/// As servers do that do not read the token of the call.
+#[tokio::test]
+async fn progress_on_a_stream_is_of_its_call() {
+    let (server, _) = serve(|asked| {
+        (asked.what() == "events").then(|| {
+            let progress = |params: Value| event(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }));
+            let own = progress(json!({ "progressToken": "tool-call-7", "progress": 1 }));
+            let none = progress(json!({ "progress": 2 }));
+            let answer = json!({ "jsonrpc": "2.0", "id": asked.body["id"], "result": { "content": [] } });
+            Answer::Bytes(events(&format!("{own}{none}{}", event(&answer))))
+        })
+    })
+    .await;
+    let connected = connect(server).await.unwrap();
+    let (cx, seen) = listening();
+    assert_eq!(call_with(&connected, json!({ "what": "events" }), cx).await, Ok(json!("")));
+    let step = |n| Emission::Progress(Progress::new(n, None));
+    assert_eq!(*seen.lock().unwrap(), [step(1), step(2)]);
+    assert_eq!(connected.connection("s").unwrap().ignored().progress, 0);
+    connected.close().await;
 }

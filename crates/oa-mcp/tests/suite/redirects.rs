@@ -6,7 +6,7 @@ use oa_mcp::ErrorKind;
 use oa_transport::ApiKey;
 use serde_json::json;
 
-use crate::http::{Answer, connect, serve};
+use crate::http::{Answer, connect, port_of, serve};
 use crate::support::{CANARY, call};
 
 fn redirect(status: &str, place: &str) -> Answer {
@@ -64,8 +64,7 @@ async fn redirect_holds_for_one_request() {
 #[tokio::test]
 async fn other_origins_get_no_request() {
     let (other, seen_there) = serve(|_| None).await;
-    let other = format!("{other:?}");
-    let port = other.split("127.0.0.1:").nth(1).and_then(|rest| rest.split('/').next()).unwrap();
+    let port = port_of(&other);
     let there = format!("http://127.0.0.1:{port}/mcp/");
     let (server, _) = serve(move |_| Some(redirect("307 Temporary Redirect", &there))).await;
     let error = connect(server).await.unwrap_err();

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use oa_mcp::{ElicitationAnswer, ErrorKind};
+use oa_mcp::{ElicitationAnswer, ErrorKind, McpServer};
 use oa_transport::ApiKey;
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::http::{Answer, connect, event, events, serve, status};
+use crate::http::{Answer, connect, event, events, port_of, serve, status};
 use crate::support::{CANARY, call};
 
 /// With an error status, too. The visit is reported on the stream of notifications.
@@ -53,6 +53,24 @@ async fn redirection_names_the_other_place() {
     assert_eq!(error.to_string(), expected);
     assert_eq!((error.kind(), error.status()), (ErrorKind::Connect, Some(307)));
     assert_eq!(*seen.lock().unwrap(), ["POST initialize"]);
+}
+
+/// Many URLs in old instructions end like this.
+#[tokio::test]
+async fn url_of_the_old_transport_is_explained() {
+    let (server, _) =
+        serve(|_| Some(status("405 Method Not Allowed", "text/plain", "POST is not allowed")))
+            .await;
+    let connect_to = async |path: &str| {
+        let url = format!("http://127.0.0.1:{}{path}", port_of(&server));
+        connect(McpServer::http("s", url).required()).await.unwrap_err().to_string()
+    };
+    let plain = "s: the server answered with status 405 Method Not Allowed: POST is not allowed";
+    assert_eq!(connect_to("/mcp").await, plain);
+    let hint = "this is a URL of the old SSE transport, which is not supported: look for one of streamable HTTP, such as /mcp";
+    for path in ["/sse", "/v1/sse/?key=value"] {
+        assert_eq!(connect_to(path).await, format!("{plain}; {hint}"));
+    }
 }
 
 /// The message says more than the status, and the model corrects wrong arguments.
