@@ -110,6 +110,10 @@ async fn missing_scope_is_named() {
             ),
             "expired" => ("401 Unauthorized", "www-authenticate: Bearer error=\"invalid_token\""),
             "realm" => ("401 Unauthorized", "www-authenticate: Bearer realm=\"tools\""),
+            "login" => (
+                "401 Unauthorized",
+                "www-authenticate: Bearer resource_metadata=\"https://a.example/b\"",
+            ),
             _ => return None,
         };
         Some(Answer::Bytes(format!(
@@ -125,6 +129,9 @@ async fn missing_scope_is_named() {
     let expired = "s: the server answered with status 401 Unauthorized (invalid_token): body";
     assert_eq!(failed("expired").await, expired);
     assert_eq!(failed("realm").await, "s: the server answered with status 401 Unauthorized: body");
+    let login = "it requires a login, which https://a.example/b describes";
+    let login = format!("s: the server answered with status 401 Unauthorized ({login}): body");
+    assert_eq!(failed("login").await, login);
     connected.close().await;
 }
 
