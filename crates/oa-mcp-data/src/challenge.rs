@@ -4,7 +4,7 @@ use oa_redact::Secrets;
 const EXCERPT: usize = 200;
 
 /// Describes what a server demands of the key, as its `WWW-Authenticate` headers say: the error, and the scope that the
-/// key needs. `None` if they say neither.
+/// key needs, or else where the login is described (`resource_metadata` of OAuth). `None` if they say nothing of this.
 ///
 /// ```
 /// use oa_mcp_data::key_problem;
@@ -21,7 +21,13 @@ pub fn key_problem<'a>(
     let challenges: Vec<_> = headers.into_iter().flat_map(read).collect();
     // Other challenges may offer other ways to log in.
     let challenge = challenges.iter().find(|of| of.get("error").is_some());
-    let challenge = challenge.or_else(|| challenges.iter().find(|of| of.get("scope").is_some()))?;
+    let challenge = challenge.or_else(|| challenges.iter().find(|of| of.get("scope").is_some()));
+    let Some(challenge) = challenge else {
+        // Of a server that is used with OAuth, to a request without a key.
+        let metadata = challenges.iter().find_map(|of| of.get("resource_metadata"))?;
+        let metadata = secrets.excerpt(metadata, EXCERPT);
+        return Some(format!("it requires a login, which {metadata} describes"));
+    };
     let text = |name: &str| Some(secrets.excerpt(challenge.get(name)?, EXCERPT));
     let mut told = Vec::new();
     told.extend(match (text("error"), text("error_description")) {
@@ -142,6 +148,10 @@ mod tests {
                 "invalid_token: not ****".to_owned(),
             ),
             (r#"Bearer realm="tools""#, String::new()),
+            (
+                r#"Bearer realm="OAuth", resource_metadata="https://a.example/.well-known/x""#,
+                "it requires a login, which https://a.example/.well-known/x describes".to_owned(),
+            ),
             (r#"Bearer error="", scope="""#, String::new()),
             ("Bearer", String::new()),
             ("", String::new()),

@@ -86,6 +86,14 @@ impl Hello {
         NO_HANDSHAKE.contains(&code)
     }
 
+    /// Returns true if the text of an HTTP error with this status is about the protocol version: some servers check it
+    /// before they read the message.
+    #[must_use]
+    pub fn refuses_version(status: u16, text: &str) -> bool {
+        let is_named = |version: &&str| text.contains(*version);
+        status == 400 && (VERSIONS.iter().any(is_named) || text.contains(STATELESS))
+    }
+
     /// Returns the version to ask for after a refusal of the newest one: the newest other that its text names, if any.
     /// A server should answer with its own version instead, but some refuse.
     #[must_use]

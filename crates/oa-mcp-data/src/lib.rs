@@ -1,7 +1,7 @@
 //! Reads and writes the data of the Model Context Protocol for agents: pure functions without I/O, a clock or a
 //! connection.
 //!
-//! - Tools: [`ToolSelection`], [`tool_name`], [`Schema`], [`MirroredArguments`], [`Pins`] and their [`Approval`], and
+//! - Tools: [`ToolDescription`], [`ToolSelection`], [`tool_name`], [`Schema`], [`MirroredArguments`], [`Pins`] and their [`Approval`], and
 //!   their results ([`read_result`], [`OutputSchema`]).
 //! - Questions: [`Elicitation`], which checks answers against its form, and [`Sampling`]; [`Rounds`], if a server asks
 //!   instead of returning a result, and [`RequiredPages`], if it asks with an error.
@@ -31,6 +31,7 @@
 pub mod client;
 
 mod approval;
+mod description;
 mod mirrored;
 mod name;
 mod output;
@@ -78,6 +79,7 @@ pub use crate::challenge::{key_problem, wants_another_key};
 pub use crate::clock::{CallClock, Expired, Patience};
 pub use crate::config::{ConfiguredServer, read_config};
 pub use crate::cut::cut;
+pub use crate::description::{ToolDescription, ToolOrigin, ToolRules};
 pub use crate::elicitation::{Elicitation, ElicitationAnswer, ElicitationMode};
 pub use crate::hello::Hello;
 pub use crate::host::{
@@ -107,7 +109,7 @@ pub use crate::sampling::{Sampled, Sampling};
 pub use crate::schema::{Schema, SchemaForm};
 pub use crate::selection::{ToolSelection, UnmatchedPatterns};
 pub use crate::tail::Tail;
-pub use crate::url::{secrets_in_url, split_credentials};
+pub use crate::url::{redirected, secrets_in_url, split_credentials};
 pub use crate::variables::fill_variables;
 pub use crate::visits::{RequiredPages, Visits};
 

@@ -24,7 +24,14 @@ pub fn read_result(
     cx: &ToolContext,
     secrets: &Secrets,
 ) -> Result<Value, ToolError> {
-    let structured = result.get("structuredContent").filter(|value| !value.is_null());
+    let mut structured = result.get("structuredContent").filter(|value| !value.is_null());
+    // The form before version 2024-11-05.
+    if let Some(inner) = result.get("toolResult").filter(|_| result.get("content").is_none()) {
+        if inner.get("content").is_some() {
+            return read_result(inner, cx, secrets);
+        }
+        structured = structured.or(Some(inner));
+    }
     let content = match result.get("content") {
         Some(Value::Array(blocks)) => blocks.as_slice(),
         // Servers in Go write an empty list as null, and some leave it out. A member with another name may be the
@@ -69,7 +76,11 @@ fn has_only_known(result: &Value) -> bool {
 
 /// Returns true for a block with a text of the server.
 fn has_text(block: &Value) -> bool {
-    block.get("text").or_else(|| block.pointer("/resource/text")).is_some_and(Value::is_string)
+    block.is_string()
+        || block
+            .get("text")
+            .or_else(|| block.pointer("/resource/text"))
+            .is_some_and(Value::is_string)
 }
 
 fn says_the_same(text: &str, structured: &Value) -> bool {
@@ -109,8 +120,10 @@ impl Reader<'_> {
                 let name = text("name").or_else(|| text("title")).unwrap_or("unnamed");
                 format!("[resource {name} {}]", text("uri").unwrap_or("without a URI"))
             }
-            // Not of the protocol, but some servers write it.
-            Some("json") if block.get("json").is_some() => block["json"].to_string(),
+            // Not of the protocol, but some servers write it: a text, or a block of another type or of none.
+            _ if block.is_string() => block.as_str()?.to_owned(),
+            _ if text("text").is_some() => text("text")?.to_owned(),
+            None | Some("json") if block.get("json").is_some() => block["json"].to_string(),
             Some(other) => {
                 format!("[content of an unknown type: {}]", Secrets::new().excerpt(other, 40))
             }
@@ -205,6 +218,33 @@ mod tests {
         ] });
         let expected = "good\n[content of an unknown type: hologram]\n[resource plan file:///plan]\n[demo://1]\ninside\n[content without a type]\n{\"sum\":3}\n[content of an unknown type: json]";
         assert_eq!(check(&result), Ok(json!(expected)));
+    }
+
+    /// As servers write them that are not built on a library.
+    #[test]
+    fn text_of_malformed_blocks_is_kept() {
+        let result = json!({ "content": [
+            "plain",
+            { "text": "without a type" },
+            { "type": "application/json", "text": "{\"sum\":3}" },
+            { "type": "markdown", "text": "# Plan" },
+            { "json": [1] },
+        ] });
+        let expected = "plain\nwithout a type\n{\"sum\":3}\n# Plan\n[1]";
+        assert_eq!(check(&result), Ok(json!(expected)));
+        let both = json!({ "content": ["three"], "structuredContent": { "sum": 3 } });
+        assert_eq!(check(&both), Ok(json!("three")));
+    }
+
+    /// The form before version 2024-11-05, which Cloudflare's servers wrote.
+    #[test]
+    fn result_may_be_in_an_old_member() {
+        let inner = json!({ "content": [{ "type": "text", "text": "no" }], "isError": true });
+        assert_eq!(check(&json!({ "toolResult": inner })), Err("no".to_owned()));
+        assert_eq!(check(&json!({ "toolResult": { "sum": 3 } })), Ok(json!({ "sum": 3 })));
+        assert_eq!(check(&json!({ "toolResult": "three" })), Ok(json!("three")));
+        let both = json!({ "content": [], "toolResult": { "sum": 3 } });
+        assert_eq!(check(&both), Ok(json!("")));
     }
 
     fn block(of: &str, mime: &str, data: &str) -> Value {

@@ -5,7 +5,7 @@ use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 use oa_mcp_data::client::HEADER_MISMATCH;
 use oa_mcp_data::{
     Approval, CallReply, Hello, HostRequest, Ignored, Ignoring, Limits, Patience, Pins, Relisting,
-    Restarts, Round, RoundError, RoundLimits, Rounds, UnconfirmedTool,
+    Restarts, Round, RoundError, RoundLimits, Rounds, ToolDescription, ToolOrigin, UnconfirmedTool,
 };
 use oa_redact::Secrets;
 use oa_tools::{Cancel, ToolContext};
@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, Semaphore, watch};
 use tokio::time::{Instant, timeout};
 
-use crate::description::{Description, Origin};
 use crate::error::{Error, ErrorKind};
 use crate::secrets::KnownSecrets;
 use crate::server::McpServer;
@@ -36,7 +35,7 @@ pub struct Connection {
     questions: Semaphore,
     silent: AtomicU32,
     closed: Cancel,
-    tools: watch::Sender<Arc<[Arc<Description>]>>,
+    tools: watch::Sender<Arc<[Arc<ToolDescription>]>>,
     /// Held while the list is read again, so that an older one does not replace a newer one.
     reloading: Mutex<()>,
     /// Counts the changes of the list.
@@ -193,11 +192,11 @@ impl Connection {
         &self.server
     }
 
-    pub(crate) fn tools(&self) -> Arc<[Arc<Description>]> {
+    pub(crate) fn tools(&self) -> Arc<[Arc<ToolDescription>]> {
         Arc::clone(&self.tools.borrow())
     }
 
-    pub(crate) fn subscribe(&self) -> watch::Receiver<Arc<[Arc<Description>]>> {
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Arc<[Arc<ToolDescription>]>> {
         self.tools.subscribe()
     }
 
@@ -208,7 +207,8 @@ impl Connection {
         input: Value,
         cx: &ToolContext,
     ) -> Result<Value, Error> {
-        let is_it = |known: &Arc<Description>| known.of == Origin::Server && known.raw_name == tool;
+        let is_it =
+            |known: &Arc<ToolDescription>| known.of == ToolOrigin::Server && known.raw_name == tool;
         if !self.tools.borrow().iter().any(is_it) {
             let message = "the server no longer has this tool";
             return Err(Error::new(ErrorKind::Rejected, message));
@@ -351,7 +351,8 @@ impl Connection {
     fn headers(&self, method: &str, params: &Value) -> Option<Vec<(String, String)>> {
         let name = params.get("name").filter(|_| method == "tools/call")?.as_str()?;
         let tools = self.tools();
-        let tool = tools.iter().find(|tool| tool.of == Origin::Server && tool.raw_name == name)?;
+        let tool =
+            tools.iter().find(|tool| tool.of == ToolOrigin::Server && tool.raw_name == name)?;
         Some(tool.mirrored.headers(&params["arguments"]))
     }
 
@@ -383,8 +384,10 @@ impl Connection {
                 }
             }
             match &answer {
-                // The request never reached the server.
-                Err(error) if error.is_untaken() && is_first => {
+                // The request never reached the server, or its session was lost.
+                Err(error)
+                    if is_first && (error.is_untaken() || session.is_lost(error, timer).await) =>
+                {
                     is_first = false;
                     // Others may still wait for answers there: the last of them drops and closes it.
                     session.link.retire();

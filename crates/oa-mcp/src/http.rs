@@ -9,8 +9,8 @@ use http::{Method, Request, Response, StatusCode, Uri};
 use oa_contain::Contained;
 use oa_mcp_data::client::Mirrors;
 use oa_mcp_data::{
-    AnswerError, RequiredPages, Resumption, forgets_session, key_problem, take_result,
-    wants_another_key,
+    AnswerError, RequiredPages, Resumption, forgets_session, key_problem, read_json, redirected,
+    take_result, wants_another_key,
 };
 use oa_sse::Parser;
 use oa_transport::{ApiKey, RequestBody, ResponseBody};
@@ -38,13 +38,14 @@ const EXCERPT: usize = 300;
 const LINGER: Duration = Duration::from_millis(250);
 /// The longest wait for the request that ends a session.
 const GOODBYE: Duration = Duration::from_secs(2);
+/// The maximum number of redirects that one request follows.
+const REDIRECTS: u32 = 3;
 const UNRESUMED: &str = "the answer's stream broke off and cannot be resumed";
+const OLD_TRANSPORT: &str = "this is a URL of the old SSE transport, which is not supported: look for one of streamable HTTP, such as /mcp";
 const EVENTS: &str = "text/event-stream";
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
-const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 /// Starts the task that carries messages. It ends when the connection is closed and the server has been notified.
 pub(crate) fn start(
@@ -183,7 +184,11 @@ impl Carrier {
         }
         if !status.is_success() {
             let has_challenge = challenges(&response).next().is_some();
-            let (error, body) = self.refused(response).await;
+            let (mut error, body) = self.refused(response).await;
+            let path = self.uri.path().trim_end_matches('/');
+            if path.ends_with("/sse") && matches!(status.as_u16(), 404 | 405) {
+                error = error.with_note(OLD_TRANSPORT);
+            }
             if has_session && forgets_session(status.as_u16(), has_challenge, &body) {
                 return Err(forgotten(status.as_u16()));
             }
@@ -310,8 +315,7 @@ impl Carrier {
             let chunk = match next {
                 Ok(Some(chunk)) => chunk,
                 end => {
-                    // Discard a partial event: the resumed stream sends it again in full.
-                    parser.finish();
+                    self.last_event(id, parser);
                     return end.map(drop).map_err(broken);
                 }
             };
@@ -324,6 +328,23 @@ impl Carrier {
                     self.link.garbage(data)?;
                 }
             }
+        }
+    }
+
+    /// Reads an event without its blank line at the end of a stream, as some servers send it, if it is a whole message.
+    /// Any other is discarded: the resumed stream sends it again in full.
+    fn last_event(&self, id: Option<i64>, parser: &mut Parser) {
+        let last = parser.last_event_id().to_owned();
+        parser.finish_lenient();
+        let is_read = matches!(parser.next_event(), Ok(Some(event)) if event.is_named("message")
+            && read_json(event.raw_data(), self.link.limits.message_values).is_ok()
+            && self.link.incoming(event.raw_data(), id).is_ok());
+        parser.finish();
+        if !is_read {
+            // The resumed stream begins after the event before it.
+            parser.push(format!("id: {last}\n\n").into());
+            let _ = parser.next_event();
+            parser.finish();
         }
     }
 
@@ -411,20 +432,9 @@ impl Carrier {
             About::Nothing => {}
             About::After(last) => drop(headers.insert(LAST_EVENT, last.clone())),
             About::Alone(mirrors) => {
-                let all = [
-                    (VERSION, &mirrors.version),
-                    (MCP_METHOD, &mirrors.method),
-                    (MCP_NAME, &mirrors.name),
-                ];
-                for (name, value) in all {
-                    let value =
-                        value.as_deref().and_then(|value| HeaderValue::from_str(value).ok());
-                    value.into_iter().for_each(|value| drop(headers.insert(name.clone(), value)));
-                }
-                for (name, value) in &mirrors.arguments {
-                    if let (Ok(name), Ok(value)) =
-                        (HeaderName::from_str(name), HeaderValue::from_str(value))
-                    {
+                for (name, value) in mirrors.headers() {
+                    let name = HeaderName::from_str(name);
+                    if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(value)) {
                         headers.insert(name, value);
                     }
                 }
@@ -432,17 +442,27 @@ impl Carrier {
         }
         *request.method_mut() = method;
         let mut transport = self.spec.transport.clone();
-        transport.call(request).await.map_err(|error| {
-            let said = self.link.secrets.get().excerpt(&error.to_string(), EXCERPT);
-            Error::new(ErrorKind::Closed, format!("the server cannot be reached: {said}"))
-        })
+        let mut redirects = 0;
+        loop {
+            let response = transport.call(request.clone()).await.map_err(|error| {
+                let said = self.link.secrets.get().excerpt(&error.to_string(), EXCERPT);
+                Error::new(ErrorKind::Closed, format!("the server cannot be reached: {said}"))
+            })?;
+            // Not kept for later requests: some servers redirect calls by their arguments, even with status 308.
+            let place = response.headers().get(LOCATION).and_then(|place| place.to_str().ok());
+            let (url, status) = (request.uri().to_string(), response.status().as_u16());
+            let next = place.and_then(|place| redirected(&url, status, place)?.parse().ok());
+            let Some(next) = next.filter(|_| redirects < REDIRECTS) else { return Ok(response) };
+            *request.uri_mut() = next;
+            redirects += 1;
+        }
     }
 
     /// Returns the error for an unsuccessful response, and its body: JSON, or its text.
     async fn refused(&self, response: Response<ResponseBody>) -> (Error, Value) {
         let (status, secrets) = (response.status(), self.link.secrets.get());
         let mut what = format!("the server answered with status {status}");
-        // Not followed: a request carries keys, and the other place may be that of another server.
+        // Not followed, as it may be that of another server: a request carries keys.
         let place = response.headers().get(LOCATION).filter(|_| status.is_redirection());
         if let Some(Ok(place)) = place.map(HeaderValue::to_str) {
             what = format!("{what} and redirects to {}", secrets.excerpt(place, EXCERPT));

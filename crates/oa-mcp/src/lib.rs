@@ -61,7 +61,6 @@ mod servers;
 mod stdio_spec;
 
 mod connection;
-mod description;
 mod library;
 mod listing;
 mod secrets;

@@ -400,7 +400,7 @@ impl Link {
                 self.answer(&method, id, params, within);
             }
             (Some(method), None) => {
-                self.notice(&method, message.get("params").unwrap_or(&Value::Null));
+                self.notice(&method, message.get("params").unwrap_or(&Value::Null), within);
             }
             (None, id) => {
                 let has = |name: &str| message.get(name).is_some();

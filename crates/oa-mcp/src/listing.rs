@@ -2,33 +2,61 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use oa_mcp_data::{Pages, UnconfirmedTool, tool_hash};
+use oa_mcp_data::{Pages, Patience, ToolDescription, ToolRules, UnconfirmedTool, tool_hash};
 
 use crate::connection::Connection;
-use crate::description::Description;
 use crate::error::Error;
 use crate::session::{Session, Timer};
 
+/// The longest wait for tools that a server has not announced.
+const UNANNOUNCED: Duration = Duration::from_secs(5);
+
 impl Connection {
     /// Reads the list of tools and returns the approved ones.
-    pub(crate) async fn list(&self, session: &Session) -> Result<Arc<[Arc<Description>]>, Error> {
+    pub(crate) async fn list(
+        &self,
+        session: &Session,
+    ) -> Result<Arc<[Arc<ToolDescription>]>, Error> {
         let server = self.server();
         let limits = &server.limits;
-        let mut tools: Vec<(Description, String)> = Vec::new();
+        let mut tools: Vec<(ToolDescription, String)> = Vec::new();
+        let rules = ToolRules {
+            prefix: server.name_prefix(),
+            selection: &server.selection,
+            schemas: server.schemas,
+            limits,
+            trusts_annotations: server.trusts_annotations,
+            mirrors: self.mirrors(session),
+        };
         // The tools' names on the server, by our names.
         let mut names: HashMap<String, String> = HashMap::new();
         let mut unmatched = server.selection.unmatched();
-        if session.hello.has_tools {
+        // One that announces nothing at all may only have forgotten it.
+        let is_announced = session.hello.has_tools;
+        if is_announced || session.hello.has_nothing() {
+            let patience = match is_announced {
+                true => self.patience(),
+                false => Patience::new(UNANNOUNCED, server.connect_timeout / 2),
+            };
             let mut pages = Pages::new("tools", limits.pages);
             'pages: while let Some(params) = pages.params() {
-                let mut timer = Timer::new(self.patience());
+                let mut timer = Timer::new(patience);
                 let asked =
-                    session.request("tools/list", params, Vec::new(), None, &mut timer).await?;
-                let page = asked.complete().map_err(Error::protocol)?;
-                for tool in pages.take(page, &self.secrets()).map_err(Error::protocol)? {
+                    session.request("tools/list", params, Vec::new(), None, &mut timer).await;
+                let page = asked.and_then(|page| {
+                    let page = page.complete().and_then(|page| pages.take(page, &self.secrets()));
+                    page.map_err(Error::protocol)
+                });
+                if page.is_err() && !is_announced {
+                    let why = "the server announces no tools, resources or prompts: nothing of it is used";
+                    session.link.warn(why.to_owned());
+                    break;
+                }
+                for tool in page? {
                     tool["name"].as_str().into_iter().for_each(|name| unmatched.see(name));
-                    match Description::read(&tool, server, self.mirrors(session)) {
+                    match ToolDescription::read(&tool, &rules) {
                         Ok(Some(read)) if tools.len() == limits.tools => {
                             let most = limits.tools;
                             session.link.warn(format!(
@@ -61,12 +89,8 @@ impl Connection {
             let is_whole = rest.is_none() && tools.len() < limits.tools;
             let unmatched = unmatched.warnings().filter(|_| is_whole);
             rest.into_iter().chain(unmatched).for_each(|warning| session.link.warn(warning));
-        } else if session.hello.has_nothing() {
-            // One that only forgot to announce its tools would be missed without a sign.
-            let why = "the server announces no tools, resources or prompts: nothing of it is used";
-            session.link.warn(why.to_owned());
         }
-        let show = |(tool, hash): &(Description, String)| {
+        let show = |(tool, hash): &(ToolDescription, String)| {
             let (name, description) = (tool.raw_name.clone(), tool.description.clone());
             UnconfirmedTool::new(name, hash.clone(), description, tool.offered.clone())
         };
@@ -79,7 +103,7 @@ impl Connection {
             session.link.warn(self.secrets().excerpt(&warning, 300));
         }
         if session.hello.has_resources && server.offers_resources {
-            let ours = Description::of_resources(server);
+            let ours = ToolDescription::of_resources(&server.name, server.name_prefix());
             tools.extend(ours.into_iter().filter(|tool| !names.contains_key(&tool.name)));
         }
         // Sorted, so that requests are identical in whichever order a server lists its tools.

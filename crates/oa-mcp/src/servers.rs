@@ -2,13 +2,12 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
-use oa_mcp_data::NameOwners;
+use oa_mcp_data::{NameOwners, ToolDescription};
 use oa_tools::{Tool, ToolSource};
 use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::connection::Connection;
-use crate::description::Description;
 use crate::error::{Error, ErrorKind};
 use crate::server::McpServer;
 use crate::tool::McpTool;
@@ -292,7 +291,7 @@ impl fmt::Debug for McpTools {
     }
 }
 
-async fn follow(mut list: watch::Receiver<Arc<[Arc<Description>]>>, changes: Arc<Notify>) {
+async fn follow(mut list: watch::Receiver<Arc<[Arc<ToolDescription>]>>, changes: Arc<Notify>) {
     while list.changed().await.is_ok() {
         changes.notify_one();
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use oa_mcp_data::{
     CallClock, CallReply, Expired, Hello, Host, HostRefusal, Ignoring, Patience, QuestionLimits,
-    REFUSED,
+    REFUSED, is_session_lost,
 };
 use oa_tools::ToolContext;
 use rmcp::handler::client::ClientHandler;
@@ -18,7 +18,7 @@ use rmcp::service::{
     Peer, PeerRequestOptions, RoleClient, RunningService, RxJsonRpcMessage, TxJsonRpcMessage,
 };
 use rmcp::transport::Transport;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -34,6 +34,7 @@ use crate::stdio::at;
 pub(crate) struct Session {
     pub(crate) link: Arc<Link>,
     pub(crate) hello: Hello,
+    is_over_http: bool,
     peer: Peer<RoleClient>,
     /// Stops when this value is dropped.
     _service: RunningService<RoleClient, Handler>,
@@ -110,7 +111,8 @@ impl Session {
         guard.0 = None;
         let hello = link.hello_said().unwrap_or_default();
         let peer = service.peer().clone();
-        Ok(Self { link, hello, peer, _service: service, carrier: Mutex::new(Some(carrier)) })
+        let (is_over_http, carrier) = (!server.is_program(), Mutex::new(Some(carrier)));
+        Ok(Self { link, hello, is_over_http, peer, _service: service, carrier })
     }
 
     /// Sends a request and waits for the JSON of its result, or for the questions that the server returns instead.
@@ -229,6 +231,21 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// Returns true if a server over HTTP has lost the session, and says so in the answer to a request. A tool with
+    /// sessions of its own may say the same, so the server is asked with a ping.
+    pub(crate) async fn is_lost(&self, error: &Error, timer: &mut Timer) -> bool {
+        let tells = |error: &Error| {
+            error.code().is_some()
+                && !matches!(error.status(), Some(401 | 403))
+                && is_session_lost(&error.to_string().into())
+        };
+        if !self.is_over_http || self.hello.is_stateless() || !tells(error) {
+            return false;
+        }
+        let ping = self.request("ping", json!({}), Vec::new(), None, timer).await;
+        ping.is_err_and(|refusal| refusal.is_untaken() || tells(&refusal))
     }
 
     pub(crate) fn interrupted() -> Error {

@@ -1,18 +1,17 @@
 use std::sync::Arc;
 
-use oa_mcp_data::read_result;
+use oa_mcp_data::{ToolDescription, ToolOrigin, read_result};
 use oa_tools::{
     ArgumentError, LogLevel, Tool, ToolContext, ToolError, ToolFuture, check_arguments,
 };
 use serde_json::Value;
 
 use crate::connection::Connection;
-use crate::description::{Description, Origin};
 use crate::error::ErrorKind;
 
 /// A tool of a server, used by an agent like any other.
 pub(crate) struct McpTool {
-    pub(crate) description: Arc<Description>,
+    pub(crate) description: Arc<ToolDescription>,
     pub(crate) connection: Arc<Connection>,
 }
 
@@ -47,9 +46,9 @@ impl Tool for McpTool {
         Box::pin(async move {
             let connection = &*self.connection;
             let called = match self.description.of {
-                Origin::ListResources => connection.list_for_model().await,
-                Origin::ReadResource => connection.read_for_model(&input["uri"], &cx).await,
-                Origin::Server => connection.call(&self.description.raw_name, input, &cx).await,
+                ToolOrigin::ListResources => connection.list_for_model().await,
+                ToolOrigin::ReadResource => connection.read_for_model(&input["uri"], &cx).await,
+                ToolOrigin::Server => connection.call(&self.description.raw_name, input, &cx).await,
             };
             match called {
                 Ok(answer) => {

@@ -133,6 +133,17 @@ impl Envelope {
 }
 
 impl Mirrors {
+    /// Returns the names and values of the headers.
+    pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        let own = [
+            ("mcp-protocol-version", &self.version),
+            ("mcp-method", &self.method),
+            ("mcp-name", &self.name),
+        ];
+        let own = own.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?)));
+        own.chain(self.arguments.iter().map(|(name, value)| (&**name, &**value)))
+    }
+
     /// Returns the headers for a client to send with a request, without those of arguments.
     #[must_use]
     pub fn of(method: &str, params: &Value) -> Self {

@@ -86,7 +86,7 @@ impl Link {
                     }
                 }
             }
-            Err(error) if !is_discovery && error.code().is_some_and(Hello::is_refused) => {
+            Err(error) if !is_discovery && is_refusal(&error) => {
                 let is_first = state.beginning.refusal.is_none();
                 let other = Hello::other_version(&error.to_string()).filter(|_| is_first);
                 state.beginning.refusal.get_or_insert(error);
@@ -127,17 +127,16 @@ impl Link {
     /// in the others if it refuses the handshake. Returns false otherwise.
     #[cfg(feature = "http")]
     pub(crate) fn take_refusal(&self, id: i64, mut body: Value, error: &Error) -> bool {
-        let Some(code) = error.code() else { return false };
         let state = self.lock();
         let (begins, is_stateless) =
             (state.beginning.waits == Some(id), state.beginning.is_stateless());
         drop(state);
-        if is_stateless {
+        if is_stateless && error.code().is_some() {
             // Errors about the request as a whole have no id.
             self.response(id, &mut body);
             return true;
         }
-        if begins && Hello::is_refused(code) {
+        if begins && !is_stateless && is_refusal(error) {
             self.begun(Err(error.clone()));
             return true;
         }
@@ -151,6 +150,14 @@ impl Link {
     pub(crate) fn hello_said(&self) -> Option<Hello> {
         self.lock().beginning.hello.clone()
     }
+}
+
+/// Returns true if a server refuses the handshake, or its version.
+fn is_refusal(error: &Error) -> bool {
+    error.code().map_or_else(
+        || Hello::refuses_version(error.status().unwrap_or_default(), &error.to_string()),
+        Hello::is_refused,
+    )
 }
 
 fn about_us() -> Value {

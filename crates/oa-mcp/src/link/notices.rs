@@ -10,9 +10,9 @@ use super::{Call, Link};
 use crate::listener::guarded;
 
 impl Link {
-    pub(super) fn notice(&self, method: &str, params: &Value) {
+    pub(super) fn notice(&self, method: &str, params: &Value, within: Option<i64>) {
         match method {
-            "notifications/progress" => self.progress(params),
+            "notifications/progress" => self.progress(params, within),
             "notifications/message" => {
                 if let Some(on_log) = &self.on_log {
                     let text = read_log(params, &self.secrets.get());
@@ -36,8 +36,8 @@ impl Link {
         }
     }
 
-    fn progress(&self, params: &Value) {
-        let Some(token) = params.get("progressToken") else { return };
+    fn progress(&self, params: &Value, within: Option<i64>) {
+        let token = params.get("progressToken").unwrap_or(&Value::Null);
         let state = self.lock();
         // The tokens of `rmcp` are numbers, like the ids of requests.
         let number = read_integer(token);
@@ -45,7 +45,9 @@ impl Link {
             Some(known) => known == token || number.is_some() && number == read_integer(known),
             None => false,
         };
-        let Some(call) = state.calls.values().find(is_meant) else {
+        let call = state.calls.values().find(is_meant);
+        // Some servers make up a token: on the stream of a call, they mean that call.
+        let Some(call) = call.or_else(|| state.calls.get(&within?)) else {
             self.ignored.progress.fetch_add(1, Ordering::Relaxed);
             return;
         };

@@ -101,7 +101,7 @@ impl Server {
                 thread::sleep(Duration::from_millis(wait.unwrap_or(0)));
                 self.client = message["params"]["capabilities"].clone();
                 let mut capabilities = json!({ "tools": { "listChanged": true } });
-                if self.mode == "nothing" {
+                if matches!(&*self.mode, "mute" | "nothing" | "unannounced") {
                     capabilities = json!({});
                 }
                 if self.mode == "library" {
@@ -123,6 +123,8 @@ impl Server {
                 self.last_cancel = questions::ask(&questions::form(), lines);
                 self.list(id, &message["params"]);
             }
+            Some("tools/list") if self.mode == "mute" => {}
+            Some("tools/list") if self.mode == "nothing" => refuse(id, -32601, "no such method"),
             Some("tools/list") => self.list(id, &message["params"]),
             Some("tools/call") => self.call(id, &message["params"], lines),
             Some(method) if method.starts_with("resources/") || method.starts_with("prompts/") => {

@@ -28,6 +28,11 @@ impl Asked {
             .map(|(_, value)| value)
     }
 
+    /// The path and the query, in lower case.
+    pub(crate) fn path(&self) -> &str {
+        self.head.split(' ').nth(1).unwrap_or_default()
+    }
+
     pub(crate) fn what(&self) -> &str {
         self.body.pointer("/params/arguments/what").and_then(Value::as_str).unwrap_or_default()
     }
@@ -84,6 +89,13 @@ pub(crate) async fn serve(
     let server =
         McpServer::http("s", format!("http://127.0.0.1:{port}/mcp?key=query-{CANARY}")).required();
     (server.limits(with_limits(|limits| limits.message_bytes = 100_000)), seen)
+}
+
+/// The port of a server that was started here.
+pub(crate) fn port_of(server: &McpServer) -> u16 {
+    let shown = format!("{server:?}");
+    let port = shown.split("127.0.0.1:").nth(1).and_then(|rest| rest.split('/').next());
+    port.and_then(|port| port.parse().ok()).unwrap_or_else(|| panic!("{shown}"))
 }
 
 async fn converse(

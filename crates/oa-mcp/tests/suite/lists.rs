@@ -47,14 +47,26 @@ async fn endless_lists_are_cut() {
     connected.close().await;
 }
 
-/// A server that forgot to announce its tools would otherwise be missed without a sign.
+/// Also one that never answers a request that it does not know.
 #[tokio::test]
 async fn server_without_capabilities_is_a_warning() {
-    let connected = connect(scripted("nothing")).await.unwrap();
-    assert!(connected.tools().is_empty());
-    let warnings = connected.connection("s").unwrap().warnings();
-    let expected = "the server announces no tools, resources or prompts: nothing of it is used";
-    assert_eq!(warnings, [expected]);
+    for mode in ["nothing", "mute"] {
+        let server = scripted(mode).connect_timeout(Duration::from_secs(2));
+        let connected = connect(server).await.unwrap();
+        assert!(connected.tools().is_empty());
+        let warnings = connected.connection("s").unwrap().warnings();
+        let expected = "the server announces no tools, resources or prompts: nothing of it is used";
+        assert_eq!(warnings, [expected], "{mode}");
+        connected.close().await;
+    }
+}
+
+/// As codebase-memory-mcp did for clients without capabilities of their own.
+#[tokio::test]
+async fn unannounced_tools_are_found() {
+    let connected = connect(scripted("unannounced")).await.unwrap();
+    assert_eq!(names(&connected), ["s__do", "s__echo"]);
+    assert!(connected.connection("s").unwrap().warnings().is_empty());
     connected.close().await;
 }
 

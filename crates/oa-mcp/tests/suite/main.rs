@@ -17,6 +17,7 @@ mod official;
 #[cfg(target_os = "linux")]
 mod processes;
 mod questions;
+mod redirects;
 mod refusals;
 mod resumptions;
 mod rounds;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use oa_mcp::{ElicitationAnswer, ErrorKind};
+use oa_mcp::{ElicitationAnswer, ErrorKind, McpServer};
 use oa_transport::ApiKey;
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::http::{Answer, connect, event, events, serve, status};
+use crate::http::{Answer, connect, event, events, port_of, serve, status};
 use crate::support::{CANARY, call};
 
 /// With an error status, too. The visit is reported on the stream of notifications.
@@ -55,6 +55,24 @@ async fn redirection_names_the_other_place() {
     assert_eq!(*seen.lock().unwrap(), ["POST initialize"]);
 }
 
+/// Many URLs in old instructions end like this.
+#[tokio::test]
+async fn url_of_the_old_transport_is_explained() {
+    let (server, _) =
+        serve(|_| Some(status("405 Method Not Allowed", "text/plain", "POST is not allowed")))
+            .await;
+    let connect_to = async |path: &str| {
+        let url = format!("http://127.0.0.1:{}{path}", port_of(&server));
+        connect(McpServer::http("s", url).required()).await.unwrap_err().to_string()
+    };
+    let plain = "s: the server answered with status 405 Method Not Allowed: POST is not allowed";
+    assert_eq!(connect_to("/mcp").await, plain);
+    let hint = "this is a URL of the old SSE transport, which is not supported: look for one of streamable HTTP, such as /mcp";
+    for path in ["/sse", "/v1/sse/?key=value"] {
+        assert_eq!(connect_to(path).await, format!("{plain}; {hint}"));
+    }
+}
+
 /// The message says more than the status, and the model corrects wrong arguments.
 #[tokio::test]
 async fn errors_with_a_status_keep_their_code() {
@@ -92,6 +110,10 @@ async fn missing_scope_is_named() {
             ),
             "expired" => ("401 Unauthorized", "www-authenticate: Bearer error=\"invalid_token\""),
             "realm" => ("401 Unauthorized", "www-authenticate: Bearer realm=\"tools\""),
+            "login" => (
+                "401 Unauthorized",
+                "www-authenticate: Bearer resource_metadata=\"https://a.example/b\"",
+            ),
             _ => return None,
         };
         Some(Answer::Bytes(format!(
@@ -107,6 +129,9 @@ async fn missing_scope_is_named() {
     let expired = "s: the server answered with status 401 Unauthorized (invalid_token): body";
     assert_eq!(failed("expired").await, expired);
     assert_eq!(failed("realm").await, "s: the server answered with status 401 Unauthorized: body");
+    let login = "it requires a login, which https://a.example/b describes";
+    let login = format!("s: the server answered with status 401 Unauthorized ({login}): body");
+    assert_eq!(failed("login").await, login);
     connected.close().await;
 }
 

@@ -109,6 +109,46 @@ async fn closed_stream_is_resumed_for_the_answer() {
     connected.close().await;
 }
 
+/// The standard drops an event without its blank line, but servers that forget it at the end mean what they say. An
+/// event that was cut is still resumed.
+#[tokio::test]
+async fn last_event_needs_no_blank_line() {
+    let open = Arc::new(Mutex::new(Value::Null));
+    let (server, seen) = serve(move |asked| {
+        let id = &asked.body["id"];
+        match (&*asked.method, asked.what()) {
+            ("POST", "line") => {
+                Some(Answer::Bytes(events(&format!("data: {}\n", answer(id, "whole")))))
+            }
+            ("POST", "no line") => {
+                let data =
+                    answer(id, "whole").to_string().replace(",\"result", ",\ndata: \"result");
+                Some(Answer::Bytes(events(&format!("id: e1\nevent: message\ndata: {data}"))))
+            }
+            ("POST", "cut") => {
+                *open.lock().ok()? = id.clone();
+                let mut half = numbered(2, &answer(id, "half"));
+                half.truncate(half.len() - 9);
+                Some(Answer::Bytes(events(&format!("{}{half}", numbered(1, &progress(id, 1))))))
+            }
+            ("GET", _) => {
+                assert_eq!(asked.header("last-event-id")?, "e1");
+                let id = open.lock().ok()?.clone();
+                Some(Answer::Bytes(events(&event(&answer(&id, "resumed")))))
+            }
+            _ => None,
+        }
+    })
+    .await;
+    let connected = connect(server).await.unwrap();
+    seen.lock().unwrap().clear();
+    for (what, said) in [("line", "whole"), ("no line", "whole"), ("cut", "resumed")] {
+        assert_eq!(call(&connected, what).await, Ok(json!(said)), "{what}");
+    }
+    assert_eq!(seen.lock().unwrap().iter().filter(|line| *line == "GET").count(), 1);
+    connected.close().await;
+}
+
 /// A server may let a client come back again and again until a long call has its answer.
 #[tokio::test]
 async fn polls_go_on_without_new_events() {
