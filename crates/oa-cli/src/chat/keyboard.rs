@@ -5,6 +5,8 @@ use std::future::poll_fn;
 #[cfg(unix)]
 use std::sync::atomic::{AtomicBool, Ordering};
 #[cfg(unix)]
+use std::sync::{Mutex, PoisonError};
+#[cfg(unix)]
 use std::task::Poll;
 
 use crossterm::{cursor, event, execute, terminal};
@@ -25,6 +27,9 @@ pub(super) struct Keyboard {
     /// False while the terminal is given back.
     #[cfg(unix)]
     is_taken: AtomicBool,
+    /// Held while a mode is set that was read before.
+    #[cfg(unix)]
+    changes: Mutex<()>,
 }
 
 /// The longest wait until a suspended program has stopped, and the time between two looks at a shell that has it run in the
@@ -54,7 +59,8 @@ impl Keyboard {
             during.special_codes[SpecialCodeIndex::VMIN] = 1;
             during.special_codes[SpecialCodeIndex::VTIME] = 0;
             tcsetattr(std::io::stdin(), OptionalActions::Now, &during).map_err(io)?;
-            Ok(Self { before, during, is_taken: AtomicBool::new(true) })
+            let (is_taken, changes) = (AtomicBool::new(true), Mutex::new(()));
+            Ok(Self { before, during, is_taken, changes })
         }
         #[cfg(not(unix))]
         Ok(Self {})
@@ -92,6 +98,7 @@ impl Keyboard {
     fn take_again(&self) {
         use rustix::termios::{OptionalActions, tcsetattr};
 
+        let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let is_raw = || terminal::is_raw_mode_enabled().unwrap_or(false);
         while self.is_taken.load(Ordering::Acquire) && is_in_foreground() {
             let was_raw = is_raw();
@@ -107,6 +114,32 @@ impl Keyboard {
         }
     }
 
+    /// Has the reader of keys look again if keys are waiting. It takes at most 1,024 bytes at once, and then waits for the
+    /// terminal to report new ones: the rest of a long text that arrived at once, such as a paste that is not bracketed,
+    /// would wait for the next key.
+    ///
+    /// Only the thread that begins and ends raw mode may call this.
+    #[cfg(unix)]
+    pub(super) fn report_waiting_keys(&self) {
+        use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+
+        let waiting = rustix::io::ioctl_fionread(std::io::stdin()).unwrap_or_default();
+        if waiting == 0 || !is_in_foreground() {
+            return;
+        }
+        let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        // Linux reports waiting keys when a mode is set, even the same one.
+        if self.is_taken.load(Ordering::Acquire)
+            && let Ok(mode) = tcgetattr(std::io::stdin())
+        {
+            let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &mode);
+        }
+    }
+
+    /// Does nothing: each key is an event of its own.
+    #[cfg(not(unix))]
+    pub(super) fn report_waiting_keys(&self) {}
+
     /// Does nothing, because there is no shell that could continue the program.
     #[cfg(not(unix))]
     pub(super) async fn suspend(&self) -> Result<()> {
@@ -116,6 +149,8 @@ impl Keyboard {
     /// Restores the terminal's original mode. If that fails, the terminal is gone.
     pub(super) fn give_back(&self) {
         let _ = execute!(std::io::stdout(), event::DisableBracketedPaste, cursor::Show);
+        #[cfg(unix)]
+        let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = terminal::disable_raw_mode();
         #[cfg(unix)]
         {

@@ -14,6 +14,7 @@ use reedline::{
 };
 
 use super::command::COMMANDS;
+use super::keyboard::Keyboard;
 use crate::failure::{Failure, Result};
 use crate::output::write_line;
 use crate::places;
@@ -45,7 +46,7 @@ const MENU: &str = "commands";
 const SUSPEND: &str = "suspend";
 
 impl PromptEditor {
-    pub(super) fn new(has_styles: bool) -> Self {
+    pub(super) fn new(has_styles: bool, keyboard: Arc<Keyboard>) -> Self {
         let has_text = Arc::new(AtomicBool::new(false));
         let interrupts = Arc::new(AtomicUsize::new(0));
         let mut keys = default_emacs_keybindings();
@@ -79,6 +80,7 @@ impl PromptEditor {
                 keys: Emacs::new(keys),
                 has_text: Arc::clone(&has_text),
                 interrupts: Arc::clone(&interrupts),
+                keyboard,
             }))
             .with_completer(Box::new(completer))
             .with_quick_completions(true)
@@ -232,10 +234,12 @@ struct Watching {
     keys: Emacs,
     has_text: Arc<AtomicBool>,
     interrupts: Arc<AtomicUsize>,
+    keyboard: Arc<Keyboard>,
 }
 
 impl EditMode for Watching {
     fn parse_event(&mut self, event: ReedlineRawEvent) -> ReedlineEvent {
+        self.keyboard.report_waiting_keys();
         let event = self.keys.parse_event(event);
         if let ReedlineEvent::Edit(commands) = &event
             && commands.iter().any(|command| {

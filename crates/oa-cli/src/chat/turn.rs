@@ -90,13 +90,21 @@ impl Terminal {
                     biased;
                     outcome = &mut turn => break outcome,
                     // Before events, so that a fast answer cannot keep Ctrl-C waiting.
-                    key = keys.next() => match self.composer.on(&key) {
-                        Input::Suspend => {
-                            raw = self.suspend(raw).await?;
-                            view.resize(self.screen.columns());
+                    key = keys.next() => {
+                        let mut key = Some(key);
+                        // Those that have already arrived are drawn together.
+                        while let Some(event) = key {
+                            match self.composer.on(&event) {
+                                Input::Suspend => {
+                                    raw = self.suspend(raw).await?;
+                                    view.resize(self.screen.columns());
+                                }
+                                input => self.on_input(input, &mut view, &handles)?,
+                            }
+                            key = keys.next_now();
                         }
-                        input => self.on_input(input, &mut view, &handles)?,
-                    },
+                        self.keyboard.report_waiting_keys();
+                    }
                     Some(event) = told.recv() => push(&mut view, event),
                     question = self.questions.next() => self.ask(question, &mut view),
                     _ = tick.tick() => {}

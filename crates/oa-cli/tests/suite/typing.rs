@@ -3,8 +3,12 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
+use std::time::Duration;
+
+use oa_testkit::{Reply, Request, Script};
 
 use crate::program::Home;
+use crate::server::Server;
 use crate::terminal::Terminal;
 
 const CHAT: [&str; 2] = ["chat", "--stand-in"];
@@ -49,6 +53,31 @@ fn lines_typed_ahead_of_the_prompt_are_sent() {
     terminal.wait_for("I am a stand-in");
     terminal.wait_for("tokens/s");
     terminal.wait_for_prompt();
+}
+
+/// More than the reader of keys takes at once, as from a terminal that does not bracket what is pasted.
+#[test]
+fn long_text_that_comes_at_once_is_whole() {
+    let home = Home::new();
+    let length = |request: &Request| {
+        let last = request.messages().last().and_then(|last| last["content"].as_str());
+        Reply::text(format!(
+            "{} bytes came. {}",
+            last.unwrap_or("").len(),
+            "And so on. ".repeat(40)
+        ))
+    };
+    let reply = Reply::by(move |request| length(request).delay(Duration::from_millis(50)));
+    let server = Server::start(Script::new().models(["m"]).otherwise(reply));
+    let terminal = Terminal::start(&home, &["chat", "--base-url", &server.url()]);
+    terminal.wait_for_prompt();
+    for size in [1_500, 3_000] {
+        terminal.type_keys(&format!("{}\r", "x".repeat(size)));
+        terminal.wait_for(&format!("{size} bytes came."));
+    }
+    terminal.wait_for("Ctrl-C stops");
+    terminal.type_keys(&format!("{}\r", "y".repeat(3_500)));
+    terminal.wait_for("3500 bytes came.");
 }
 
 #[test]
