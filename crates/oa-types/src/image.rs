@@ -1,5 +1,5 @@
 use std::fs::{self, File, Metadata};
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -159,7 +159,10 @@ const NO_IMAGE: &str = "not a PNG, JPEG, GIF, WebP or BMP image";
 
 /// Reads a regular file of at most `max_bytes`.
 fn read_file(path: &Path, max_bytes: u64) -> Result<Vec<u8>, Error> {
-    let unreadable = |error| Error::unreadable(format!("cannot read {}", path.display()), error);
+    // With the reason in the message, too: few programs print the causes of an error about what a user named.
+    let unreadable = |error: io::Error| {
+        Error::unreadable(format!("cannot read {}: {error}", path.display()), error)
+    };
     let too_large = || {
         let message = format!("{} is larger than {max_bytes} bytes", path.display());
         Error::invalid_input(message)

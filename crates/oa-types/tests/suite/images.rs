@@ -58,7 +58,8 @@ fn file_type_is_detected_from_bytes() {
     assert!(error.to_string().ends_with("is not a PNG, JPEG, GIF, WebP or BMP image"), "{error}");
     fs::remove_file(&path).unwrap();
     let error = ImageBlock::from_file_path(&path).unwrap_err();
-    assert!(std::error::Error::source(&error).is_some());
+    let why = std::error::Error::source(&error).unwrap().to_string();
+    assert_eq!(error.to_string(), format!("cannot read {}: {why}", path.display()));
 }
 
 #[test]
