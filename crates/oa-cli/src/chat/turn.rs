@@ -15,7 +15,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::command::{Command, Entered, parse};
 use super::composer::{CUT, Input};
-use super::conversation::Conversation;
+use super::conversation::{Conversation, TurnRecord};
 use super::history;
 use super::keyboard::RawMode;
 use super::keys::Keys;
@@ -78,9 +78,15 @@ impl Terminal {
             Begin::Waiting(_) => None,
         };
         let messages = client.history().len();
-        let mut is_shortened = false;
+        let (mut is_shortened, mut repeats) = (false, 0);
         let mut push = |view: &mut View, update: TurnUpdate| {
-            is_shortened |= matches!(update, TurnUpdate::Event(AgentEvent::ContextShortened(_)));
+            match &update {
+                TurnUpdate::Event(AgentEvent::ContextShortened(_)) => is_shortened = true,
+                TurnUpdate::Event(AgentEvent::Steered(message)) => {
+                    repeats += usize::from(prompt.as_ref() == Some(message));
+                }
+                _ => {}
+            }
             push(view, update, began.elapsed());
         };
         let outcome = {
@@ -144,7 +150,10 @@ impl Terminal {
                 view.figures(why, client.usage().as_ref(), context, began.elapsed());
             }
         }
-        conversation.note_turn(prompt, messages, is_shortened);
+        let count = conversation.client.history().len();
+        let continued = if prompt.is_some() { 0 } else { count.saturating_sub(messages) };
+        let record = TurnRecord { prompt, before: messages, continued, is_shortened, repeats };
+        conversation.note_turn(record).await;
         self.late = view.take_steered();
         for late in &self.late {
             let late = late.replace('\n', "⏎");
