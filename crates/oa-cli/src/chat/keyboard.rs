@@ -9,6 +9,9 @@ use std::sync::{Mutex, PoisonError};
 #[cfg(unix)]
 use std::task::Poll;
 
+#[cfg(unix)]
+use tokio::signal::unix::SignalKind;
+
 use crossterm::{cursor, event, execute, terminal};
 
 use crate::failure::Result;
@@ -36,6 +39,10 @@ pub(super) struct Keyboard {
 /// background. Without a shell that could continue it, the program does not stop.
 #[cfg(unix)]
 const STOPS: std::time::Duration = std::time::Duration::from_millis(500);
+
+/// The time between two looks at whether the terminal is still there.
+#[cfg(unix)]
+const GONE: std::time::Duration = std::time::Duration::from_secs(2);
 
 impl Keyboard {
     /// Takes the terminal at standard input.
@@ -200,6 +207,16 @@ impl Drop for RawMode {
     }
 }
 
+/// Waits until nothing can be read from the terminal any more. A program of which it is not the controlling terminal, as
+/// after `setsid`, gets no signal, and the reader of keys would try again without end.
+#[cfg(unix)]
+async fn terminal_is_gone() {
+    let mode = || rustix::termios::tcgetattr(std::io::stdin());
+    while mode().err() != Some(rustix::io::Errno::IO) {
+        tokio::time::sleep(GONE).await;
+    }
+}
+
 /// Registers handlers for the signals that end the program. The returned future waits for one, restores the terminal,
 /// and exits. Until then, it keeps the mode of the terminal when the program is stopped and continued.
 ///
@@ -211,7 +228,7 @@ pub(super) fn restore_at_termination(
     #[cfg(unix)]
     let (mut continued, mut signals) = {
         use rustix::process::Signal;
-        use tokio::signal::unix::{SignalKind, signal};
+        use tokio::signal::unix::signal;
 
         // In raw mode, keys send none of them, but other programs do.
         let interrupts = [SignalKind::interrupt(), SignalKind::quit()];
@@ -223,7 +240,7 @@ pub(super) fn restore_at_termination(
     Ok(async move {
         #[cfg(unix)]
         {
-            let kind = poll_fn(|cx| {
+            let ended = poll_fn(|cx| {
                 while let Poll::Ready(Some(())) = continued.poll_recv(cx) {
                     keyboard.take_again();
                 }
@@ -231,8 +248,11 @@ pub(super) fn restore_at_termination(
                     .iter_mut()
                     .find_map(|(kind, signal)| signal.poll_recv(cx).is_ready().then_some(*kind));
                 ended.map_or(Poll::Pending, Poll::Ready)
-            })
-            .await;
+            });
+            let kind = tokio::select! {
+                kind = ended => kind,
+                () = terminal_is_gone() => SignalKind::hangup(),
+            };
             // While this lock is held, no other thread draws.
             let _still = std::io::stdout().lock();
             keyboard.give_back();

@@ -185,7 +185,8 @@ fn piped() -> Result<Vec<u8>> {
         }
     })?;
     let mut bytes = Vec::new();
-    stdin().lock().take(LONGEST + 1).read_to_end(&mut bytes)?;
+    let read = stdin().lock().take(LONGEST + 1).read_to_end(&mut bytes);
+    read.map_err(|error| Failure::from(error).at("standard input"))?;
     drop(reading);
     Ok(bytes)
 }

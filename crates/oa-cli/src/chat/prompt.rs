@@ -42,6 +42,9 @@ const HISTORY_FILE: &str = "history.txt";
 /// The sign before the text.
 pub(super) const SIGN: &str = "› ";
 const MENU: &str = "commands";
+/// Advice for a terminal that does not answer, such as one within an editor.
+const NO_TERMINAL: &str = "A conversation needs a terminal that says where its cursor is. In any other, pass a prompt: \
+     oa chat --session NAME \"PROMPT\"";
 /// The word that the editor reports for Ctrl-Z.
 const SUSPEND: &str = "suspend";
 
@@ -124,9 +127,9 @@ impl PromptEditor {
             self.has_text.store(false, Ordering::Relaxed);
             self.interrupts.store(0, Ordering::Relaxed);
             let signal = self.editor.read_line(&Sign);
-            match signal
-                .map_err(|error| Failure::new(format!("cannot read from the terminal: {error}")))?
-            {
+            match signal.map_err(|error| {
+                Failure::new(format!("cannot read from the terminal: {error}")).advise(NO_TERMINAL)
+            })? {
                 Signal::Success(line) => {
                     self.is_leaving = false;
                     self.save_history();
