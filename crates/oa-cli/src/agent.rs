@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use open_agent::{
     AgentOptions, AgentOptionsBuilder, ContextPolicy, Permission, PermissionMode, Provider,
@@ -69,11 +70,20 @@ const ROUNDS: u32 = 25;
 
 /// Finds the server and makes the agent, with its tools.
 pub(crate) async fn build(settings: &Settings, person: Person) -> Result<Agent> {
+    build_within(settings, person, find::ANSWER).await
+}
+
+/// [`build`], with a limit for the server's list of models.
+pub(crate) async fn build_within(
+    settings: &Settings,
+    person: Person,
+    answer: Duration,
+) -> Result<Agent> {
     let (mut builder, server) = if settings.is_on("stand_in") {
         let model = settings.text("model").unwrap_or(stand_in::NAME);
         (AgentOptions::builder().model(model).chat_service(stand_in::StandIn), None)
     } else {
-        let server = find::servers(settings).await?.swap_remove(0);
+        let server = find::servers(settings, answer).await?.swap_remove(0);
         (connected(settings, &server)?, Some(server))
     };
     builder = sampled(settings, builder)?;

@@ -90,8 +90,8 @@ fn converse(
     let start = Conversation::start(args, settings, Person::Terminal(person));
     let started = runtime.block_on(terminal.wait(label, start))?;
     let mut conversation = started.ok_or_else(|| Failure::interrupted("stopped"))??;
-    let mut editor = PromptEditor::new(has_styles);
     let keyboard = Arc::clone(&terminal.keyboard);
+    let mut editor = PromptEditor::new(has_styles, Arc::clone(&keyboard));
     let suspend = || runtime.block_on(keyboard.suspend());
     terminal.say(&conversation.title());
     commands::greet(&conversation, terminal);

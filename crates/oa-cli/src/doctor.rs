@@ -75,7 +75,8 @@ async fn examine(args: &DoctorArgs, settings: &Settings) -> Result<()> {
         );
         stand_in(settings)?
     } else {
-        agent::build(settings, Person::Nobody).await?.options
+        let answer = Duration::from_secs(args.time_limit);
+        agent::build_within(settings, Person::Nobody, answer).await?.options
     };
     let mut doctor = limited(Doctor::new(&options)?, args.time_limit);
     // The doctor leaves out the limit of the options: it has one of its own.

@@ -24,8 +24,9 @@ pub(crate) struct Server {
 /// The time within which a server that is searched for must accept a connection. Once it is over, the servers that have
 /// listed their models are used. If there are none, the first that does is.
 const LOOK: Duration = Duration::from_millis(700);
-/// The time within which a server must list its models: one that is loading a model may be slow.
-const ANSWER: Duration = Duration::from_secs(10);
+/// The time within which a server must list its models, unless another one is set: one that is loading a model may be
+/// slow.
+pub(crate) const ANSWER: Duration = Duration::from_secs(10);
 
 impl Server {
     /// Returns the model to use: the one that is set, or the first that can chat.
@@ -62,15 +63,17 @@ pub(crate) fn address(settings: &Settings) -> Result<Option<&str>> {
 }
 
 /// Returns the server that is set, or all that answer at the addresses to try, in their order. Tells the user if the API
-/// key is not for the server that is set.
-pub(crate) async fn servers(settings: &Settings) -> Result<Vec<Server>> {
+/// key is not for the server that is set. Each must list its models within a limit.
+pub(crate) async fn servers(settings: &Settings, answer: Duration) -> Result<Vec<Server>> {
     let provider = provider(settings)?;
-    let Some(base_url) = address(settings)? else { return search(settings, provider).await };
+    let Some(base_url) = address(settings)? else {
+        return search(settings, provider, answer).await;
+    };
     let key = settings.key_for(base_url).unwrap_or_else(|why| {
         tell(&why);
         None
     });
-    let models = look(base_url.to_owned(), key, ANSWER).await;
+    let models = look(base_url.to_owned(), key, ANSWER.min(answer), answer).await;
     let models = models.map_err(|error| explained(error, base_url, provider))?;
     Ok(vec![Server { base_url: base_url.to_owned(), provider, models }])
 }
@@ -101,13 +104,17 @@ fn explained(error: Error, base_url: &str, provider: Option<Provider>) -> Failur
 }
 
 /// Returns all servers that answer at the addresses to try, in their order.
-async fn search(settings: &Settings, provider: Option<Provider>) -> Result<Vec<Server>> {
+async fn search(
+    settings: &Settings,
+    provider: Option<Provider>,
+    answer: Duration,
+) -> Result<Vec<Server>> {
     let places = places(settings)?;
     let mut looks = JoinSet::new();
     for (place, (provider, base_url)) in places.iter().cloned().enumerate() {
         looks.spawn(async move {
             // No key: it is only for an address that was set.
-            match look(base_url.clone(), None, LOOK).await {
+            match look(base_url.clone(), None, LOOK, answer).await {
                 Ok(models) => Ok((place, Server { base_url, provider, models })),
                 Err(error) => Err((place, base_url, error)),
             }
@@ -193,16 +200,17 @@ fn places(settings: &Settings) -> Result<Vec<(Option<Provider>, String)>> {
         .collect()
 }
 
-/// Lists the models of a server, to which a connection must be made within a limit.
+/// Lists the models of a server, with a limit for the connection and one for the answer.
 async fn look(
     base_url: String,
     key: Option<&str>,
     connect: Duration,
+    answer: Duration,
 ) -> open_agent::Result<Vec<String>> {
     let mut builder = AgentOptions::builder().base_url(base_url).model("any");
     if let Some(key) = key {
         builder = builder.api_key(key);
     }
-    let options = builder.connect_timeout(connect).first_token_timeout(ANSWER).build()?;
+    let options = builder.connect_timeout(connect).first_token_timeout(answer).build()?;
     list_models(&options).await
 }

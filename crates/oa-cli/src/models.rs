@@ -15,7 +15,7 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
     if settings.is_on("stand_in") {
         return Ok(write_line(stand_in::NAME)?);
     }
-    let servers = runtime()?.block_on(find::servers(settings))?;
+    let servers = runtime()?.block_on(find::servers(settings, find::ANSWER))?;
     let is_terminal = stdout().is_terminal();
     let mut lines = Vec::new();
     for server in servers {

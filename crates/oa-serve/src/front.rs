@@ -54,8 +54,7 @@ pub(crate) struct ClientResult {
 /// Checks the number of parts and of calls of a message.
 pub(crate) fn check_parts(content: &Value, calls: &[Value], most: usize) -> Result<(), Refusal> {
     if calls.len().max(content.as_array().map_or(0, Vec::len)) > most {
-        let message = format!("a message can have at most {most} parts");
-        return Err(Refusal::too_large(message));
+        return Err(Refusal::too_large(format!("a message can have at most {most} parts")));
     }
     Ok(())
 }
@@ -111,6 +110,11 @@ pub(crate) fn attached(part: &Value) -> TextBlock {
         Some(text) => format!("[{name}{kind} was attached:]\n{text}\n[the end of {name}]\n"),
         None => format!("[{name}{kind} was attached, and cannot be shown]\n"),
     })
+}
+
+/// Returns true if a text is what the model reads of an [attached] file.
+pub(crate) fn is_attached(text: &str) -> bool {
+    text.starts_with('[') && text.lines().next().is_some_and(|line| line.contains(" was attached"))
 }
 
 /// Returns the parts of a tool's result as text: a model gets results as text.

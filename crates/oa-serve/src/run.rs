@@ -7,7 +7,7 @@ use std::time::Duration;
 use oa_client::Client;
 use oa_event_log::{ConversationEvent, FailureKind, RunEvent, RunState, state_change};
 use oa_session::{Error, ErrorKind, Follow, FollowProgress, SavedSession, Timestamp};
-use oa_types::{Message, MessageRole};
+use oa_types::{ContentBlock, Message, MessageRole};
 use serde_json::{Map, Value};
 use tokio::sync::{OwnedMutexGuard, watch};
 use tokio::time::sleep;
@@ -55,8 +55,7 @@ pub(crate) enum Phase {
 /// Drives a turn until it ends, is stopped, has had no viewers for too long, or the server closes. `ending` is called
 /// with the final event before that is published.
 ///
-/// On a panic, parameters are dropped in reverse order: `run` comes before `seat` so that the seat is
-/// released first, as at a normal end.
+/// On a panic, parameters are dropped in reverse order: the seat is released before the run, as at a normal end.
 pub(crate) async fn drive(
     run: Run,
     mut seat: OwnedMutexGuard<Seat>,
@@ -76,8 +75,7 @@ pub(crate) async fn drive(
                 () = closed(&mut phase) => {}
             }
         });
-        // The turn is never dropped to stop it: an interrupted turn still ends its calls and saves what has
-        // arrived.
+        // Never dropped to stop it: an interrupted turn still ends its calls and saves what has arrived.
         let mut is_stopped = false;
         poll_fn(|cx| {
             let polled = turn.as_mut().poll(cx);
@@ -102,9 +100,7 @@ pub(crate) async fn drive(
 /// Waits until runs must end because the server shuts down.
 async fn closed(phase: &mut watch::Receiver<Phase>) {
     // Copies the phase out of the guard, which would block the sender during the sleep.
-    let closing =
-        phase.wait_for(|phase| matches!(phase, Phase::Closing(_))).await.map(|phase| *phase);
-    match closing {
+    match phase.wait_for(|phase| matches!(phase, Phase::Closing(_))).await.map(|phase| *phase) {
         Ok(Phase::Closing(limit)) => sleep(limit).await,
         // The server was dropped without a shutdown: its runs continue.
         _ => pending().await,
@@ -294,11 +290,12 @@ async fn save(
     saved.save_waiting_now(history).await
 }
 
-/// Returns a title for a conversation: the first line of the first prompt that has text. Those before it are images.
+/// Returns a title for a conversation: the first line of the first text of a prompt that is not a file's.
 fn title(history: &[Message]) -> Option<String> {
     let prompts = history.iter().filter(|message| message.role == MessageRole::User);
-    let prompt = prompts.map(Message::text).find(|text| !text.trim().is_empty())?;
-    let line = prompt.trim().lines().next()?.trim_end();
+    let mut texts = prompts.flat_map(|prompt| &prompt.content).filter_map(ContentBlock::as_text);
+    let text = texts.find(|text| !text.trim().is_empty() && !crate::front::is_attached(text))?;
+    let line = text.trim().lines().next()?.trim_end();
     let mut title: String = line.chars().take(TITLE).collect();
     if title.len() < line.len() {
         title.push('…');

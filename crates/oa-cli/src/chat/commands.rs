@@ -6,7 +6,7 @@ use open_agent::{Doctor, Message, MessageRole, Probe, estimate_tokens, list_mode
 use tokio::runtime::Runtime;
 
 use super::command::{COMMANDS, Command, KEYS};
-use super::conversation::{Conversation, client};
+use super::conversation::{Conversation, client, known_turns};
 use super::history::{beginning, overview};
 use super::terminal::Terminal;
 use super::view::one_line;
@@ -110,6 +110,7 @@ async fn run(
             conversation.client.clear_history();
             (conversation.unanswered, conversation.turns) = (None, Vec::new());
             conversation.save().await?;
+            conversation.keep_turns().await;
             say(EMPTY.to_owned());
         }
         Command::Context => say(conversation.context().await),
@@ -227,6 +228,7 @@ impl Conversation {
         // If saving fails or is stopped, the prompt can still be sent again.
         self.save().await?;
         self.unanswered = None;
+        self.keep_turns().await;
         Ok(taken)
     }
 
@@ -253,6 +255,7 @@ impl Conversation {
         let mut saved = SavedSession::open(store, &id).await?;
         saved.save_waiting_now(self.client.history()).await?;
         self.saved = Some(saved);
+        self.keep_turns().await;
         Ok(())
     }
 
@@ -268,8 +271,8 @@ impl Conversation {
         // What was typed too late for a turn is still sent with the next prompt.
         let late = std::mem::replace(&mut self.client, loaded).take_steered();
         self.send_late(late)?;
+        (self.unanswered, self.turns) = (None, known_turns(&saved));
         self.saved = Some(saved);
-        (self.unanswered, self.turns) = (None, Vec::new());
         Ok(())
     }
 

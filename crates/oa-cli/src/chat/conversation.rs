@@ -1,7 +1,7 @@
 //! A conversation, with its agent and its session.
 
 use open_agent::session::{NewSession, SavedSession, SessionId, Timestamp};
-use open_agent::{AgentOptions, Client, Message, TerminalPrompt};
+use open_agent::{AgentOptions, Client, Message, MessageRole, TerminalPrompt, json};
 
 use super::history;
 use crate::agent::{self, Agent, Person};
@@ -20,8 +20,8 @@ pub(super) struct Conversation {
     pub(super) mode: String,
     /// The last prompt, if it is not in the history, because no answer to it had begun.
     pub(super) unanswered: Option<Message>,
-    /// The prompts of this run that are in the history, each with the number of messages of its turn: those that were
-    /// sent during a turn belong to it.
+    /// The known prompts in the history, each with the number of messages of its turn: those that were sent during a turn
+    /// belong to it. The session keeps the numbers.
     pub(super) turns: Vec<(Message, usize)>,
     /// The person at the terminal, if there is one.
     pub(super) person: Option<TerminalPrompt>,
@@ -40,16 +40,8 @@ impl Conversation {
         };
         let client = client(agent.options.clone(), saved.as_ref())?;
         let mode = settings.text("mode").unwrap_or(agent::MODE).to_owned();
-        Ok(Self {
-            client,
-            agent,
-            saved,
-            settings,
-            mode,
-            unanswered: None,
-            turns: Vec::new(),
-            person: prompt,
-        })
+        let turns = saved.as_ref().map_or_else(Vec::new, known_turns);
+        Ok(Self { client, agent, saved, settings, mode, unanswered: None, turns, person: prompt })
     }
 
     /// Closes the conversation and stops its MCP servers.
@@ -61,25 +53,42 @@ impl Conversation {
         }
     }
 
-    /// Records a turn that began when there were `before` messages. If it was `shortened`, older ones were left out.
-    pub(super) fn note_turn(&mut self, prompt: Option<Message>, before: usize, shortened: bool) {
+    /// Records a turn.
+    pub(super) async fn note_turn(&mut self, turn: TurnRecord) {
         let history = self.client.history();
         self.unanswered = None;
-        let Some(prompt) = prompt else {
-            // The turn of an earlier prompt went on.
-            if let Some((_, size)) = self.turns.last_mut() {
-                *size += history.len().saturating_sub(before);
-            }
-            return;
-        };
-        let place = match shortened {
-            true => history.iter().rposition(|message| *message == prompt),
-            false => (history.len() > before).then_some(before),
-        };
-        match place {
-            Some(place) => self.turns.push((prompt, history.len() - place)),
-            None => self.unanswered = Some(prompt),
+        // The turn of an earlier prompt went on.
+        if let Some((_, size)) = self.turns.last_mut() {
+            *size += turn.continued;
         }
+        if let Some(prompt) = turn.prompt {
+            let is_same = |at: &usize| history[*at] == prompt;
+            let place = match turn.is_shortened {
+                true => (0..history.len()).rev().filter(is_same).nth(turn.repeats),
+                false => (history.len() > turn.before).then_some(turn.before),
+            };
+            match place {
+                Some(place) => self.turns.push((prompt, history.len() - place)),
+                None => self.unanswered = Some(prompt),
+            }
+        }
+        self.keep_turns().await;
+    }
+
+    /// Stores the numbers of messages of the known turns with the conversation. If it fails, or somebody else writes the
+    /// session, the last prompt is guessed when it is loaded.
+    pub(super) async fn keep_turns(&self) {
+        let Some(saved) = &self.saved else { return };
+        let session = saved.session();
+        let messages = self.client.history();
+        if session.conversation() != messages {
+            return;
+        }
+        let known = &self.turns[self.turns.len().saturating_sub(KEPT_TURNS)..];
+        let sizes: Vec<_> = known.iter().map(|(_, size)| *size).collect();
+        let members = [(TURNS, json!({"messages": messages.len(), "sizes": sizes}))];
+        let members = members.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
+        let _ = saved.store().set_metadata(&session.info.id, members, Timestamp::now()).await;
     }
 
     /// Returns the place of the last prompt in the history.
@@ -104,6 +113,48 @@ impl Conversation {
             None => format!("{}, a few rules, not a language model", self.client.options().model()),
         }
     }
+}
+
+/// A turn that has ended.
+#[derive(Debug)]
+pub(super) struct TurnRecord {
+    /// Its prompt; `None` if only the turn of an earlier one went on.
+    pub(super) prompt: Option<Message>,
+    /// The number of messages before the prompt.
+    pub(super) before: usize,
+    /// The number of messages with which the turn of an earlier prompt went on.
+    pub(super) continued: usize,
+    /// True if older messages were left out during it.
+    pub(super) is_shortened: bool,
+    /// The number of messages that were sent during it and are the same as the prompt.
+    pub(super) repeats: usize,
+}
+
+/// The member of a session's metadata with the sizes of its last turns, and the most of these.
+const TURNS: &str = "oa_turns";
+const KEPT_TURNS: usize = 100;
+
+/// Returns the turns that a session knows, unless its messages are not those whose turns were stored.
+pub(super) fn known_turns(saved: &SavedSession) -> Vec<(Message, usize)> {
+    let session = saved.session();
+    let Some(stored) = session.info.metadata.get(TURNS) else { return Vec::new() };
+    let messages = session.conversation();
+    let mut turns = Vec::new();
+    let mut end = messages.len();
+    if stored["messages"].as_u64() != u64::try_from(end).ok() {
+        return turns;
+    }
+    for size in stored["sizes"].as_array().into_iter().flatten().rev() {
+        let size = size.as_u64().and_then(|size| usize::try_from(size).ok()).unwrap_or_default();
+        let place = end.checked_sub(size);
+        match place.and_then(|place| messages.get(place)) {
+            Some(prompt) if prompt.role == MessageRole::User => turns.push((prompt.clone(), size)),
+            _ => break,
+        }
+        end -= size;
+    }
+    turns.reverse();
+    turns
 }
 
 /// Creates a client that continues a session. Calls that wait for permission keep waiting.

@@ -48,11 +48,13 @@ pub(super) fn beginning(text: &str) -> String {
     one_line(text, LONGEST)
 }
 
-/// Returns the index of the last prompt. A message that was sent while tools ran belongs to the turn of its prompt.
+/// Returns the index of the last prompt of a conversation whose turns are not known. A message that was sent while tools
+/// ran, or along with a prompt, belongs to the turn of its prompt.
 pub(super) fn last_prompt(messages: &[Message]) -> Option<usize> {
     let is_prompt = |index: &usize| {
+        let before = index.checked_sub(1).map(|before| messages[before].role);
         messages[*index].role == MessageRole::User
-            && !(*index > 0 && messages[index - 1].role == MessageRole::Tool)
+            && !matches!(before, Some(MessageRole::Tool | MessageRole::User))
     };
     (0..messages.len()).rev().find(is_prompt)
 }

@@ -5,7 +5,12 @@ use std::future::poll_fn;
 #[cfg(unix)]
 use std::sync::atomic::{AtomicBool, Ordering};
 #[cfg(unix)]
+use std::sync::{Mutex, PoisonError};
+#[cfg(unix)]
 use std::task::Poll;
+
+#[cfg(unix)]
+use tokio::signal::unix::SignalKind;
 
 use crossterm::{cursor, event, execute, terminal};
 
@@ -25,12 +30,19 @@ pub(super) struct Keyboard {
     /// False while the terminal is given back.
     #[cfg(unix)]
     is_taken: AtomicBool,
+    /// Held while a mode is set that was read before.
+    #[cfg(unix)]
+    changes: Mutex<()>,
 }
 
 /// The longest wait until a suspended program has stopped, and the time between two looks at a shell that has it run in the
 /// background. Without a shell that could continue it, the program does not stop.
 #[cfg(unix)]
 const STOPS: std::time::Duration = std::time::Duration::from_millis(500);
+
+/// The time between two looks at whether the terminal is still there.
+#[cfg(unix)]
+const GONE: std::time::Duration = std::time::Duration::from_secs(2);
 
 impl Keyboard {
     /// Takes the terminal at standard input.
@@ -54,7 +66,8 @@ impl Keyboard {
             during.special_codes[SpecialCodeIndex::VMIN] = 1;
             during.special_codes[SpecialCodeIndex::VTIME] = 0;
             tcsetattr(std::io::stdin(), OptionalActions::Now, &during).map_err(io)?;
-            Ok(Self { before, during, is_taken: AtomicBool::new(true) })
+            let (is_taken, changes) = (AtomicBool::new(true), Mutex::new(()));
+            Ok(Self { before, during, is_taken, changes })
         }
         #[cfg(not(unix))]
         Ok(Self {})
@@ -92,6 +105,7 @@ impl Keyboard {
     fn take_again(&self) {
         use rustix::termios::{OptionalActions, tcsetattr};
 
+        let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let is_raw = || terminal::is_raw_mode_enabled().unwrap_or(false);
         while self.is_taken.load(Ordering::Acquire) && is_in_foreground() {
             let was_raw = is_raw();
@@ -107,6 +121,32 @@ impl Keyboard {
         }
     }
 
+    /// Has the reader of keys look again if keys are waiting. It takes at most 1,024 bytes at once, and then waits for the
+    /// terminal to report new ones: the rest of a long text that arrived at once, such as a paste that is not bracketed,
+    /// would wait for the next key.
+    ///
+    /// Only the thread that begins and ends raw mode may call this.
+    #[cfg(unix)]
+    pub(super) fn report_waiting_keys(&self) {
+        use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+
+        let waiting = rustix::io::ioctl_fionread(std::io::stdin()).unwrap_or_default();
+        if waiting == 0 || !is_in_foreground() {
+            return;
+        }
+        let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        // Linux reports waiting keys when a mode is set, even the same one.
+        if self.is_taken.load(Ordering::Acquire)
+            && let Ok(mode) = tcgetattr(std::io::stdin())
+        {
+            let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &mode);
+        }
+    }
+
+    /// Does nothing: each key is an event of its own.
+    #[cfg(not(unix))]
+    pub(super) fn report_waiting_keys(&self) {}
+
     /// Does nothing, because there is no shell that could continue the program.
     #[cfg(not(unix))]
     pub(super) async fn suspend(&self) -> Result<()> {
@@ -116,6 +156,8 @@ impl Keyboard {
     /// Restores the terminal's original mode. If that fails, the terminal is gone.
     pub(super) fn give_back(&self) {
         let _ = execute!(std::io::stdout(), event::DisableBracketedPaste, cursor::Show);
+        #[cfg(unix)]
+        let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = terminal::disable_raw_mode();
         #[cfg(unix)]
         {
@@ -165,6 +207,16 @@ impl Drop for RawMode {
     }
 }
 
+/// Waits until nothing can be read from the terminal any more. A program of which it is not the controlling terminal, as
+/// after `setsid`, gets no signal, and the reader of keys would try again without end.
+#[cfg(unix)]
+async fn terminal_is_gone() {
+    let mode = || rustix::termios::tcgetattr(std::io::stdin());
+    while mode().err() != Some(rustix::io::Errno::IO) {
+        tokio::time::sleep(GONE).await;
+    }
+}
+
 /// Registers handlers for the signals that end the program. The returned future waits for one, restores the terminal,
 /// and exits. Until then, it keeps the mode of the terminal when the program is stopped and continued.
 ///
@@ -176,7 +228,7 @@ pub(super) fn restore_at_termination(
     #[cfg(unix)]
     let (mut continued, mut signals) = {
         use rustix::process::Signal;
-        use tokio::signal::unix::{SignalKind, signal};
+        use tokio::signal::unix::signal;
 
         // In raw mode, keys send none of them, but other programs do.
         let interrupts = [SignalKind::interrupt(), SignalKind::quit()];
@@ -188,7 +240,7 @@ pub(super) fn restore_at_termination(
     Ok(async move {
         #[cfg(unix)]
         {
-            let kind = poll_fn(|cx| {
+            let ended = poll_fn(|cx| {
                 while let Poll::Ready(Some(())) = continued.poll_recv(cx) {
                     keyboard.take_again();
                 }
@@ -196,8 +248,11 @@ pub(super) fn restore_at_termination(
                     .iter_mut()
                     .find_map(|(kind, signal)| signal.poll_recv(cx).is_ready().then_some(*kind));
                 ended.map_or(Poll::Pending, Poll::Ready)
-            })
-            .await;
+            });
+            let kind = tokio::select! {
+                kind = ended => kind,
+                () = terminal_is_gone() => SignalKind::hangup(),
+            };
             // While this lock is held, no other thread draws.
             let _still = std::io::stdout().lock();
             keyboard.give_back();

@@ -65,6 +65,11 @@ impl Keys {
         }
     }
 
+    /// Returns the next event if it has already arrived.
+    pub(super) fn next_now(&mut self) -> Option<Event> {
+        self.events.try_recv().ok()
+    }
+
     /// Stops reading, and returns the events that were read but not handled. Later keys are left for the next reader.
     pub(super) fn stop(mut self) -> Vec<Event> {
         // Read by the thread after all events in the queue.

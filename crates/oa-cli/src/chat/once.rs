@@ -1,5 +1,6 @@
 //! One prompt, without a conversation at a terminal: from arguments or a pipe.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::io::{IsTerminal, Read, Write, stderr, stdin, stdout};
 use std::pin::pin;
@@ -13,7 +14,7 @@ use open_agent::redact::visible;
 use open_agent::{AgentEvent, ContentBlock, FinishReason, Message, ToolEvent};
 use tokio::sync::mpsc;
 
-use super::conversation::Conversation;
+use super::conversation::{Conversation, TurnRecord};
 use super::turn::{Begin, TurnUpdate, drive};
 use super::view::{View, call_text, denied_text, failed_text, remark, result_text};
 use super::{history, person};
@@ -58,6 +59,9 @@ pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
     let mut unsaved = None;
     let Conversation { client, saved, .. } = &mut conversation;
     let mut interrupts = Interrupts::new()?;
+    let prompt = Message::user(prompt);
+    let (at_start, before) = (client.history().len(), Cell::new(None));
+    let mut is_shortened = false;
     let outcome = {
         let mut turn = pin!(async {
             let mut saved = saved.as_mut();
@@ -68,7 +72,8 @@ pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
                     return Ok(());
                 }
             }
-            drive(client, saved, Begin::Prompt(Message::user(prompt)), events, &is_stopped).await
+            before.set(Some(client.history().len()));
+            drive(client, saved, Begin::Prompt(prompt.clone()), events, &is_stopped).await
         });
         loop {
             tokio::select! {
@@ -85,7 +90,10 @@ pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
                     }
                     interrupt.interrupt();
                 }
-                Some(update) = told.recv() => show(&mut *answer, update, &mut unsaved)?,
+                Some(update) = told.recv() => {
+                    is_shortened |= is_shortening(&update);
+                    show(&mut *answer, update, &mut unsaved)?;
+                }
                 // After everything that the model wrote before the call.
                 Some(question) = questions.recv() => {
                     stderr().write_all(question.as_bytes())?;
@@ -95,6 +103,7 @@ pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
         }
     };
     while let Ok(update) = told.try_recv() {
+        is_shortened |= is_shortening(&update);
         show(&mut *answer, update, &mut unsaved)?;
     }
     answer.end()?;
@@ -103,6 +112,13 @@ pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
     let is_saved = saved.as_ref().is_none_or(|it| it.session().conversation() == client.history());
     let unsaved = unsaved.filter(|_| !is_saved);
     let unsaved = unsaved.map(|why| format!("the conversation could not be saved: {why}"));
+    let (prompt, before) = match before.get() {
+        Some(before) => (Some(prompt), before),
+        None => (None, conversation.client.history().len()),
+    };
+    let continued = before.saturating_sub(at_start);
+    let record = TurnRecord { prompt, before, continued, is_shortened, repeats: 0 };
+    conversation.note_turn(record).await;
     conversation.close().await;
     let is_stopped =
         is_stopped.load(Ordering::Acquire) || reason == Some(FinishReason::Interrupted);
@@ -169,9 +185,15 @@ fn piped() -> Result<Vec<u8>> {
         }
     })?;
     let mut bytes = Vec::new();
-    stdin().lock().take(LONGEST + 1).read_to_end(&mut bytes)?;
+    let read = stdin().lock().take(LONGEST + 1).read_to_end(&mut bytes);
+    read.map_err(|error| Failure::from(error).at("standard input"))?;
     drop(reading);
     Ok(bytes)
+}
+
+/// Returns true if older messages were left out.
+fn is_shortening(update: &TurnUpdate) -> bool {
+    matches!(update, TurnUpdate::Event(AgentEvent::ContextShortened(_)))
 }
 
 /// Shows an update, except that the reason why the conversation could not be saved is kept for the end.

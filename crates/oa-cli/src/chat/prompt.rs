@@ -14,6 +14,7 @@ use reedline::{
 };
 
 use super::command::COMMANDS;
+use super::keyboard::Keyboard;
 use crate::failure::{Failure, Result};
 use crate::output::write_line;
 use crate::places;
@@ -41,11 +42,14 @@ const HISTORY_FILE: &str = "history.txt";
 /// The sign before the text.
 pub(super) const SIGN: &str = "› ";
 const MENU: &str = "commands";
+/// Advice for a terminal that does not answer, such as one within an editor.
+const NO_TERMINAL: &str = "A conversation needs a terminal that says where its cursor is. In any other, pass a prompt: \
+     oa chat --session NAME \"PROMPT\"";
 /// The word that the editor reports for Ctrl-Z.
 const SUSPEND: &str = "suspend";
 
 impl PromptEditor {
-    pub(super) fn new(has_styles: bool) -> Self {
+    pub(super) fn new(has_styles: bool, keyboard: Arc<Keyboard>) -> Self {
         let has_text = Arc::new(AtomicBool::new(false));
         let interrupts = Arc::new(AtomicUsize::new(0));
         let mut keys = default_emacs_keybindings();
@@ -79,6 +83,7 @@ impl PromptEditor {
                 keys: Emacs::new(keys),
                 has_text: Arc::clone(&has_text),
                 interrupts: Arc::clone(&interrupts),
+                keyboard,
             }))
             .with_completer(Box::new(completer))
             .with_quick_completions(true)
@@ -122,9 +127,9 @@ impl PromptEditor {
             self.has_text.store(false, Ordering::Relaxed);
             self.interrupts.store(0, Ordering::Relaxed);
             let signal = self.editor.read_line(&Sign);
-            match signal
-                .map_err(|error| Failure::new(format!("cannot read from the terminal: {error}")))?
-            {
+            match signal.map_err(|error| {
+                Failure::new(format!("cannot read from the terminal: {error}")).advise(NO_TERMINAL)
+            })? {
                 Signal::Success(line) => {
                     self.is_leaving = false;
                     self.save_history();
@@ -232,10 +237,12 @@ struct Watching {
     keys: Emacs,
     has_text: Arc<AtomicBool>,
     interrupts: Arc<AtomicUsize>,
+    keyboard: Arc<Keyboard>,
 }
 
 impl EditMode for Watching {
     fn parse_event(&mut self, event: ReedlineRawEvent) -> ReedlineEvent {
+        self.keyboard.report_waiting_keys();
         let event = self.keys.parse_event(event);
         if let ReedlineEvent::Edit(commands) = &event
             && commands.iter().any(|command| {

@@ -144,18 +144,27 @@ impl Terminal {
         let mut keys = Keys::read()?;
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let done = loop {
+        let done = 'over: loop {
             tokio::select! {
                 biased;
                 done = &mut work => break Some(done),
-                key = keys.next() => match self.composer.on(&key) {
-                    Input::Interrupt => break None,
-                    Input::Resize(width, height) => write(&self.screen.resize(width, height))?,
-                    Input::Sent(line) => self.send_ahead(line),
-                    Input::Cut => self.hint = Some(CUT.to_owned()),
-                    Input::Edited | Input::Ended => self.hint = None,
-                    Input::Suspend => raw = self.suspend(raw).await?,
-                },
+                key = keys.next() => {
+                    let mut key = Some(key);
+                    while let Some(event) = key {
+                        match self.composer.on(&event) {
+                            Input::Interrupt => break 'over None,
+                            Input::Resize(width, height) => {
+                                write(&self.screen.resize(width, height))?;
+                            }
+                            Input::Sent(line) => self.send_ahead(line),
+                            Input::Cut => self.hint = Some(CUT.to_owned()),
+                            Input::Edited | Input::Ended => self.hint = None,
+                            Input::Suspend => raw = self.suspend(raw).await?,
+                        }
+                        key = keys.next_now();
+                    }
+                    self.keyboard.report_waiting_keys();
+                }
                 _ = tick.tick() => {}
             }
             let now = began.elapsed();

@@ -15,7 +15,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::command::{Command, Entered, parse};
 use super::composer::{CUT, Input};
-use super::conversation::Conversation;
+use super::conversation::{Conversation, TurnRecord};
 use super::history;
 use super::keyboard::RawMode;
 use super::keys::Keys;
@@ -78,9 +78,15 @@ impl Terminal {
             Begin::Waiting(_) => None,
         };
         let messages = client.history().len();
-        let mut is_shortened = false;
+        let (mut is_shortened, mut repeats) = (false, 0);
         let mut push = |view: &mut View, update: TurnUpdate| {
-            is_shortened |= matches!(update, TurnUpdate::Event(AgentEvent::ContextShortened(_)));
+            match &update {
+                TurnUpdate::Event(AgentEvent::ContextShortened(_)) => is_shortened = true,
+                TurnUpdate::Event(AgentEvent::Steered(message)) => {
+                    repeats += usize::from(prompt.as_ref() == Some(message));
+                }
+                _ => {}
+            }
             push(view, update, began.elapsed());
         };
         let outcome = {
@@ -90,13 +96,21 @@ impl Terminal {
                     biased;
                     outcome = &mut turn => break outcome,
                     // Before events, so that a fast answer cannot keep Ctrl-C waiting.
-                    key = keys.next() => match self.composer.on(&key) {
-                        Input::Suspend => {
-                            raw = self.suspend(raw).await?;
-                            view.resize(self.screen.columns());
+                    key = keys.next() => {
+                        let mut key = Some(key);
+                        // Those that have already arrived are drawn together.
+                        while let Some(event) = key {
+                            match self.composer.on(&event) {
+                                Input::Suspend => {
+                                    raw = self.suspend(raw).await?;
+                                    view.resize(self.screen.columns());
+                                }
+                                input => self.on_input(input, &mut view, &handles)?,
+                            }
+                            key = keys.next_now();
                         }
-                        input => self.on_input(input, &mut view, &handles)?,
-                    },
+                        self.keyboard.report_waiting_keys();
+                    }
                     Some(event) = told.recv() => push(&mut view, event),
                     question = self.questions.next() => self.ask(question, &mut view),
                     _ = tick.tick() => {}
@@ -136,7 +150,10 @@ impl Terminal {
                 view.figures(why, client.usage().as_ref(), context, began.elapsed());
             }
         }
-        conversation.note_turn(prompt, messages, is_shortened);
+        let count = conversation.client.history().len();
+        let continued = if prompt.is_some() { 0 } else { count.saturating_sub(messages) };
+        let record = TurnRecord { prompt, before: messages, continued, is_shortened, repeats };
+        conversation.note_turn(record).await;
         self.late = view.take_steered();
         for late in &self.late {
             let late = late.replace('\n', "⏎");

@@ -162,6 +162,22 @@ fn a_slow_server_is_found() {
     assert_eq!(text(&output.stdout), "Here I am\n", "{output:?}");
 }
 
+/// The list of models is a request like the others.
+#[test]
+fn the_doctor_limits_the_list_of_models() {
+    let home = Home::new();
+    let models = Reply::json(200, json!({"data": [{"id": "tiny"}]}));
+    let models = models.delay_head(Duration::from_secs(3));
+    let script = Script::new().get("/v1/models", models).otherwise(Reply::text("Here I am"));
+    let (slow, nobody) = (Server::start(script), nobody());
+    let url = slow.url();
+    for servers in [&["--base-url", &*url][..], &["--servers", &url, "--servers", &nobody]] {
+        let output = home.run(&[&["doctor", "--time-limit", "1"], servers].concat(), "");
+        assert_eq!((output.status.code(), &*text(&output.stdout)), (Some(1), ""), "{output:?}");
+        assert!(text(&output.stderr).contains("within 1s"), "{output:?}");
+    }
+}
+
 #[test]
 fn a_loading_server_has_its_own_advice() {
     let home = Home::new();

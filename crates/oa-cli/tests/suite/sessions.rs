@@ -161,6 +161,45 @@ fn prompts_are_removed_and_sent_again() {
     assert!(file.exists());
 }
 
+/// A message that was sent while the model worked belongs to its prompt, and a prompt behind a stopped tool is one of its own.
+#[cfg(unix)]
+#[test]
+fn undo_after_a_restart_knows_the_prompts() {
+    use crate::terminal::Terminal;
+
+    let home = Home::new();
+    let chat = ["chat", "--stand-in", "--session", "trip"];
+    let mut terminal = Terminal::start_sized(&home, &chat, 60, 80);
+    terminal.wait_for_prompt();
+    terminal.type_keys("Hello\r");
+    terminal.wait_for("A stand-in");
+    terminal.type_keys("and this\r");
+    terminal.wait_for("You said: and this");
+    terminal.wait_for_prompt();
+    terminal.type_keys("count these words\r");
+    terminal.wait_for("counting");
+    terminal.type_keys("\x03");
+    terminal.wait_for("stopped");
+    terminal.wait_for_prompt();
+    terminal.type_keys("What now?\r");
+    terminal.wait_for("You said: What now?");
+    terminal.wait_for_prompt();
+    terminal.type_keys("/quit\r");
+    assert!(terminal.wait_for_end().success());
+    assert!(home.run(&chat, "One more").status.success());
+
+    let terminal = Terminal::start_sized(&home, &chat, 60, 80);
+    terminal.wait_for_prompt();
+    for removed in ["One more", "What now?", "count these words", "Hello"] {
+        terminal.type_keys("/undo\r");
+        terminal.wait_for(&format!("Removed: {removed}"));
+        terminal.wait_for_prompt();
+    }
+    terminal.type_keys("/undo\r");
+    terminal.wait_for("The conversation has no prompt.");
+    assert!(!terminal.text().contains("Removed: and this"), "{}", terminal.text());
+}
+
 #[cfg(unix)]
 #[test]
 fn saved_conversation_loads_and_continues() {

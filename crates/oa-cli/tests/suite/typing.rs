@@ -3,8 +3,14 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
+use std::time::Duration;
+
+use oa_testkit::{Reply, Request, Script};
 
 use crate::program::Home;
+#[cfg(target_os = "linux")]
+use crate::program::PROGRAM;
+use crate::server::Server;
 use crate::terminal::Terminal;
 
 const CHAT: [&str; 2] = ["chat", "--stand-in"];
@@ -49,6 +55,31 @@ fn lines_typed_ahead_of_the_prompt_are_sent() {
     terminal.wait_for("I am a stand-in");
     terminal.wait_for("tokens/s");
     terminal.wait_for_prompt();
+}
+
+/// More than the reader of keys takes at once, as from a terminal that does not bracket what is pasted.
+#[test]
+fn long_text_that_comes_at_once_is_whole() {
+    let home = Home::new();
+    let length = |request: &Request| {
+        let last = request.messages().last().and_then(|last| last["content"].as_str());
+        Reply::text(format!(
+            "{} bytes came. {}",
+            last.unwrap_or("").len(),
+            "And so on. ".repeat(40)
+        ))
+    };
+    let reply = Reply::by(move |request| length(request).delay(Duration::from_millis(50)));
+    let server = Server::start(Script::new().models(["m"]).otherwise(reply));
+    let terminal = Terminal::start(&home, &["chat", "--base-url", &server.url()]);
+    terminal.wait_for_prompt();
+    for size in [1_500, 3_000] {
+        terminal.type_keys(&format!("{}\r", "x".repeat(size)));
+        terminal.wait_for(&format!("{size} bytes came."));
+    }
+    terminal.wait_for("Ctrl-C stops");
+    terminal.type_keys(&format!("{}\r", "y".repeat(3_500)));
+    terminal.wait_for("3500 bytes came.");
 }
 
 #[test]
@@ -320,4 +351,59 @@ fn terminal_mode_is_restored_at_the_end() {
         assert_eq!(terminal.mode(), before, "{keys:?} {signal:?}");
         assert_eq!(status, Some(signal.map_or(0, |signal| 128 + signal.as_raw())));
     }
+}
+
+/// It gets no signal if its terminal is not the controlling one.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_program_ends_with_its_terminal() {
+    use std::time::Instant;
+
+    use pty_process::blocking::{Command, open};
+
+    let home = Home::new();
+    let (mut pty, pts) = open().expect("a terminal");
+    let script = r#"exec setsid -w sh -c 'echo $$ > id; exec "$0" chat --stand-in' "$0""#;
+    let shell = Command::new("/bin/sh").args(["-c", script, PROGRAM]);
+    let shell = shell.env_clear().envs(home.variables()).current_dir(home.path());
+    let mut shell = shell.spawn(pts).expect("the program starts");
+    let (mut shown, mut buffer, mut asked) = (String::new(), [0; 4096], 0);
+    while !shown.contains('\u{203a}') {
+        let count = pty.read(&mut buffer).expect("the program writes");
+        shown.push_str(&String::from_utf8_lossy(&buffer[..count]));
+        // It asks where the cursor is.
+        let now = shown.matches("\x1b[6n").count();
+        pty.write_all("\x1b[1;1R".repeat(now - asked).as_bytes()).expect("the terminal answers");
+        asked = now;
+    }
+    let id = std::fs::read_to_string(home.path().join("id")).expect("an id");
+    let stat = format!("/proc/{}/stat", id.trim());
+    // Nobody may have waited for one that has ended.
+    let runs = || std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
+    assert!(runs());
+    drop(pty);
+    shell.wait().expect("the shell ends");
+    let began = Instant::now();
+    while runs() {
+        assert!(began.elapsed() < Duration::from_secs(30), "the program goes on");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Such as a shell within an editor.
+#[test]
+fn a_terminal_that_does_not_answer_is_told_of() {
+    use pty_process::blocking::{Command, open};
+
+    let home = Home::new();
+    let (mut pty, pts) = open().expect("a terminal");
+    let program = Command::new(PROGRAM).args(CHAT).env_clear().envs(home.variables());
+    let mut program = program.spawn(pts).expect("the program starts");
+    let (mut shown, mut buffer) = (String::new(), [0; 4096]);
+    while !shown.contains("pass a prompt") {
+        let count = pty.read(&mut buffer).expect("the program writes");
+        assert!(count > 0, "{shown}");
+        shown.push_str(&String::from_utf8_lossy(&buffer[..count]));
+    }
+    assert_eq!(program.wait().expect("the program ends").code(), Some(1));
 }

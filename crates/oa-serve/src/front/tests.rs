@@ -23,6 +23,7 @@ fn text_of_attached_files_reaches_the_model() {
             &format!("end of {}", name.split(" (").next().expect("a name")),
         );
         assert_eq!(attached(&part).text, expected, "{part}");
+        assert!(is_attached(&expected));
     }
     let pdf = "data:application/pdf;base64,JVBERi0=";
     for part in [

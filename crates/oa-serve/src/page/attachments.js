@@ -6,6 +6,12 @@ const MOST = 6;
 const MOST_BYTES = 3 << 20; // all images of a prompt, as data URLs
 const LARGE = 600 << 10; // larger files are scaled down
 const EDGE = 1568; // pixels; vision models use no more
+/** Why a file cannot be read, for the names of errors. */
+const REASONS = {
+  NotFoundError: "cannot be read: it was moved or deleted.",
+  NotReadableError: "cannot be read: it may not be opened, or has changed.",
+  InvalidStateError: "cannot be read: it is damaged, or another kind of file.",
+};
 const TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 export class Attachments {
@@ -54,8 +60,8 @@ export class Attachments {
     let url;
     try {
       url = await dataUrl(file.size > LARGE ? await shrink(file) : file);
-    } catch {
-      return `${name} cannot be read.`;
+    } catch (error) {
+      return `${name} ${REASONS[error?.name] ?? "cannot be read."}`;
     }
     if (!isWanted()) return null;
     const total = this.#images.reduce((sum, image) => sum + image.url.length, url.length);

@@ -67,6 +67,23 @@ async fn first_words_are_the_title() {
     }
 }
 
+/// Not what a file that comes before it says.
+#[tokio::test]
+async fn the_words_behind_a_file_are_the_title() {
+    let app = App::new(|server| server);
+    let file = |text: &str| json!({"type": "file", "filename": "a.md", "mediaType": "text/markdown", "url": format!("data:,{text}")});
+    let words = json!({"type": "text", "text": "How much rain?"});
+    for (id, parts, title) in [
+        ("a", json!([file("Snow"), words]), json!("How much rain?")),
+        ("b", json!([file("Snow")]), json!(null)),
+    ] {
+        let user = json!({"id": "u", "role": "user", "parts": parts});
+        app.frames("/api/chat", &json!({"id": id, "messages": [user]})).await;
+        let path = format!("/api/conversations/chat-{id}");
+        assert_eq!(app.get(&path).await.1["title"], title);
+    }
+}
+
 #[tokio::test]
 async fn conversations_outlive_the_server() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
