@@ -234,6 +234,7 @@ pub(crate) const ROWS: &[Row] = &[
             "oa-json",
             "oa-output",
             "oa-redact",
+            "oa-session",
             "oa-sse",
             "oa-tools",
             "oa-transport",

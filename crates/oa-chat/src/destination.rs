@@ -40,13 +40,16 @@ pub(crate) struct Destination {
 }
 
 impl Destination {
-    /// Returns a hint if the base URL may lack a version, for requests that the server does not find.
+    /// Returns a hint if the base URL may be too short or too long, for requests that the server does not find.
     pub(crate) fn hint(&self) -> Option<String> {
         let base_url = self.base_url.as_str();
-        let is_version = |part: &str| {
-            part.strip_prefix('v')
-                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-        };
+        if base_url.ends_with("/chat/completions") {
+            return Some(
+                "base_url must end before /chat/completions, which is appended".to_owned(),
+            );
+        }
+        let is_digit = |c: char| c.is_ascii_digit();
+        let is_version = |it: &str| it.strip_prefix('v').is_some_and(|it| it.starts_with(is_digit));
         // The path alone: `http://v100:8000` is a host with such a graphics card.
         let has_version = base_url.split('/').skip(3).any(is_version);
         let shown = self.shown();

@@ -144,7 +144,7 @@ impl fmt::Debug for Endpoint {
 }
 
 /// Builds an [`Endpoint`]. Errors are reported by [`build`](Self::build).
-#[derive(Default)]
+#[derive(Clone, Default)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct EndpointBuilder {
     base_url: Option<String>,
@@ -349,7 +349,6 @@ impl EndpointBuilder {
         if let (Some(named), Some(seen), None) = (self.provider, profile.provider, &self.base_url)
             && named != seen
         {
-            let (named, seen) = (named.name(), seen.name());
             return Err(Error::config(format!(
                 "the provider is {named}, but the profile is for {seen}: remove one of them, or set base_url"
             )));
@@ -371,23 +370,13 @@ impl EndpointBuilder {
     }
 
     fn address(&mut self) -> Result<BaseUrl> {
-        let base_url = match (self.base_url.take(), self.provider) {
-            (Some(base_url), _) => base_url,
-            (None, Some(provider)) => match provider.base_url() {
-                Some(base_url) => base_url.to_owned(),
-                None => {
-                    let name = provider.name();
-                    let message = format!("{name} has no default address: set base_url");
-                    return Err(Error::config(message));
-                }
-            },
-            (None, None) => {
-                return Err(Error::config(
-                    "no address: set base_url, or a provider with a default",
-                ));
-            }
+        let usual = || self.provider.and_then(Provider::base_url).map(str::to_owned);
+        let unknown = || match self.provider {
+            Some(provider) => format!("{provider} has no default address: set base_url"),
+            None => "no address: set base_url, or a provider with a default".to_owned(),
         };
-        Ok(BaseUrl::new(base_url)?)
+        let base_url = self.base_url.take().or_else(usual);
+        Ok(BaseUrl::new(base_url.ok_or_else(|| Error::config(unknown()))?)?)
     }
 
     fn any_service(&mut self, connect_timeout: Option<Duration>) -> Result<AnyService> {

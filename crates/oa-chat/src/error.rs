@@ -4,6 +4,7 @@ mod record;
 use std::error::Error as StdError;
 use std::fmt;
 use std::iter;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{CONTENT_ENCODING, TRANSFER_ENCODING};
@@ -48,7 +49,7 @@ pub enum ErrorKind {
     MaxTurns,
     /// No answer was a valid structured output; [`Error::model_output`] is the last one.
     Output,
-    /// A file that stores results could not be read or written.
+    /// A file or a store of results or sessions could not be read or written.
     Storage,
     /// The answer broke off, or the response was not an answer.
     Stream,
@@ -64,8 +65,10 @@ pub enum ErrorKind {
 ///
 /// Messages are for people; [`kind`](Self::kind) and the other methods are for programs. Sources come from
 /// private dependencies and may change.
+#[derive(Clone)]
 pub struct Error(Box<Inner>);
 
+#[derive(Clone)]
 struct Inner {
     kind: ErrorKind,
     message: String,
@@ -82,7 +85,7 @@ struct Inner {
     model_output: Option<String>,
     retryable: bool,
     /// The cause. Its text is part of the message, so `source` continues with the cause's own source.
-    cause: Option<Box<dyn StdError + Send + Sync>>,
+    cause: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
 impl Error {
@@ -127,7 +130,7 @@ impl Error {
     /// Sets the cause. Include its text in the message: [`source`](StdError::source) returns the cause's own source.
     #[must_use]
     pub fn with_cause(mut self, cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        self.0.cause = Some(cause.into());
+        self.0.cause = Some(cause.into().into());
         self
     }
 
@@ -224,13 +227,11 @@ impl Error {
     pub(crate) fn compressed(headers: &HeaderMap) -> Option<Self> {
         // Nearly all answers have no such header.
         let coding = headers.get(CONTENT_ENCODING).and_then(|_| compression(headers))?;
-        Some(Self::stream(
-            format!(
-                "the answer uses {coding} compression, which was not requested: check for a proxy that \
-                 compresses, or decompress in your own transport"
-            ),
-            0,
-        ))
+        let message = format!(
+            "the answer uses {coding} compression, which was not requested: check for a proxy that \
+             compresses, or decompress in your own transport"
+        );
+        Some(Self::stream(message, 0))
     }
 
     fn from_server(server: &ServerError, status: Option<StatusCode>, secrets: &Secrets) -> Self {
@@ -303,7 +304,7 @@ impl Error {
         }) || Permanent::marks(&*source);
         error.0.retryable = !begun && !lasting && kind != ErrorKind::Config;
         (error.0.timeout, error.0.received) = (timeout, Some(received));
-        error.0.cause = Some(source);
+        error.0.cause = Some(source.into());
         error
     }
 
@@ -488,10 +489,8 @@ const COMPRESSIONS: [&str; 8] =
 
 impl From<oa_types::Error> for Error {
     fn from(error: oa_types::Error) -> Self {
-        let kind = match error.kind() {
-            oa_types::ErrorKind::InvalidInput => ErrorKind::InvalidInput,
-            _ => ErrorKind::Config,
-        };
+        let is_input = error.kind() == oa_types::ErrorKind::InvalidInput;
+        let kind = if is_input { ErrorKind::InvalidInput } else { ErrorKind::Config };
         Self::new(kind, error.to_string()).with_cause(error)
     }
 }
@@ -504,6 +503,27 @@ impl From<oa_tools::Error> for Error {
             _ => ErrorKind::Tool,
         };
         Self::new(kind, error.to_string()).with_cause(error)
+    }
+}
+
+/// `InvalidInput` stays so; all else is `Storage`. [`Error::cause`] is the error of the store, with its own kind.
+#[cfg(feature = "session")]
+impl From<oa_session::Error> for Error {
+    fn from(error: oa_session::Error) -> Self {
+        let is_input = error.kind() == oa_session::ErrorKind::InvalidInput;
+        let kind = if is_input { ErrorKind::InvalidInput } else { ErrorKind::Storage };
+        Self::new(kind, error.to_string()).with_cause(error)
+    }
+}
+
+#[cfg(feature = "session")]
+impl From<oa_session::FollowError<Self>> for Error {
+    fn from(error: oa_session::FollowError<Self>) -> Self {
+        let message = error.to_string();
+        match error {
+            oa_session::FollowError::Conversation(error) => error,
+            oa_session::FollowError::Store(error) => Self::from(error).with_message(message),
+        }
     }
 }
 

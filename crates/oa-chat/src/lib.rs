@@ -89,7 +89,7 @@
 //!
 //! # Features
 //!
-//! `tls` adds https with rustls. It is off by default: local servers speak plain HTTP.
+//! `tls` adds https with rustls; local servers speak plain HTTP. `session` converts errors of session stores to [`Error`].
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

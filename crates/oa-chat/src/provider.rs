@@ -88,21 +88,7 @@ impl Provider {
     /// ```
     #[must_use]
     pub fn telemetry_name(self) -> &'static str {
-        match self {
-            Self::Azure => "azure.ai.openai",
-            Self::DeepSeek => "deepseek",
-            Self::Gemini => "gcp.gemini",
-            Self::Groq => "groq",
-            Self::LiteLlm => "litellm",
-            Self::LlamaCpp => "llama.cpp",
-            Self::LmStudio => "lm_studio",
-            Self::Mistral => "mistral_ai",
-            Self::Ollama => "ollama",
-            Self::OpenAi => "openai",
-            Self::OpenRouter => "openrouter",
-            Self::TextGenerationWebui => "text_generation_webui",
-            Self::Vllm => "vllm",
-        }
+        self.row().telemetry_name
     }
 
     /// Returns the default address, if there is one.
@@ -128,8 +114,9 @@ impl Provider {
 
     /// Returns the provider's row of the table. Members that are not listed have their default.
     fn row(self) -> Row {
-        let row = |name, base_url| Row {
+        let row = |name, telemetry_name, base_url| Row {
             name,
+            telemetry_name,
             base_url: Some(base_url),
             traits: ServerTraits::default(),
         };
@@ -146,51 +133,55 @@ impl Provider {
         let tags = |traits: &mut ServerTraits| traits.think_tags = ThinkTags::Split;
         let effort = ThinkingField::ReasoningEffort { on: Some("medium") };
         match self {
-            Self::Azure => {
-                Row { base_url: None, ..row("Azure OpenAI", "") }.with(as_openai).told_by(effort)
-            }
+            Self::Azure => Row { base_url: None, ..row("Azure OpenAI", "azure.ai.openai", "") }
+                .with(as_openai)
+                .told_by(effort),
             // Its reasoning models refuse a history without their thinking (QUIRKS row 94).
-            Self::DeepSeek => row("DeepSeek", "https://api.deepseek.com/v1")
+            Self::DeepSeek => row("DeepSeek", "deepseek", "https://api.deepseek.com/v1")
                 .with(|traits| traits.format.thinking = ThinkingReplay::ReasoningContent)
                 .told_by(ThinkingField::Type),
-            Self::Gemini => {
-                row("Gemini", "https://generativelanguage.googleapis.com/v1beta/openai")
-                    .told_by(effort)
-            }
+            Self::Gemini => row(
+                "Gemini",
+                "gcp.gemini",
+                "https://generativelanguage.googleapis.com/v1beta/openai",
+            )
+            .told_by(effort),
             // Its models think unless they are told not to, and share no other word.
-            Self::Groq => row("Groq", "https://api.groq.com/openai/v1")
+            Self::Groq => row("Groq", "groq", "https://api.groq.com/openai/v1")
                 .told_by(ThinkingField::ReasoningEffort { on: None }),
-            Self::LiteLlm => {
-                row("LiteLLM", "http://localhost:4000/v1").with(no_empty_text).told_by(effort)
-            }
-            Self::LlamaCpp => row("llama.cpp", "http://localhost:8080/v1")
+            Self::LiteLlm => row("LiteLLM", "litellm", "http://localhost:4000/v1")
+                .with(no_empty_text)
+                .told_by(effort),
+            Self::LlamaCpp => row("llama.cpp", "llama.cpp", "http://localhost:8080/v1")
                 .with(|traits| traits.reports_prompt_progress = true)
                 .with(|traits| traits.format.thinking = ThinkingReplay::ReasoningContent)
                 .told_by(ThinkingField::TemplateArguments),
             Self::LmStudio => {
-                row("LM Studio", "http://localhost:1234/v1").with(tags).told_by(effort)
+                row("LM Studio", "lm_studio", "http://localhost:1234/v1").with(tags).told_by(effort)
             }
             // QUIRKS rows 74, 89 and 91. Most of its models have no other words than `none` and `high`.
-            Self::Mistral => row("Mistral", "https://api.mistral.ai/v1")
+            Self::Mistral => row("Mistral", "mistral_ai", "https://api.mistral.ai/v1")
                 .with(|traits| {
                     traits.asks_for_usage = false;
                     traits.format.call_ids = CallIds::NineLetters;
                     traits.bridges_tool_and_user = true;
                 })
                 .told_by(ThinkingField::ReasoningEffort { on: Some("high") }),
-            Self::Ollama => row("Ollama", "http://localhost:11434/v1")
+            Self::Ollama => row("Ollama", "ollama", "http://localhost:11434/v1")
                 .with(|traits| traits.format.thinking = ThinkingReplay::Reasoning)
                 .told_by(effort),
             Self::OpenAi => {
-                row("OpenAI", "https://api.openai.com/v1").with(as_openai).told_by(effort)
+                row("OpenAI", "openai", "https://api.openai.com/v1").with(as_openai).told_by(effort)
             }
-            Self::OpenRouter => row("OpenRouter", "https://openrouter.ai/api/v1")
+            Self::OpenRouter => row("OpenRouter", "openrouter", "https://openrouter.ai/api/v1")
                 .with(no_empty_text)
                 .told_by(ThinkingField::Reasoning),
-            Self::TextGenerationWebui => row("text-generation-webui", "http://localhost:5000/v1")
-                .with(tags)
-                .told_by(ThinkingField::EnableThinking),
-            Self::Vllm => row("vLLM", "http://localhost:8000/v1")
+            Self::TextGenerationWebui => {
+                row("text-generation-webui", "text_generation_webui", "http://localhost:5000/v1")
+                    .with(tags)
+                    .told_by(ThinkingField::EnableThinking)
+            }
+            Self::Vllm => row("vLLM", "vllm", "http://localhost:8000/v1")
                 .with(tags)
                 .with(|traits| traits.format.thinking = ThinkingReplay::Reasoning)
                 .told_by(ThinkingField::TemplateArguments),
@@ -238,6 +229,7 @@ fn plain(name: &str) -> impl Iterator<Item = char> {
 
 struct Row {
     name: &'static str,
+    telemetry_name: &'static str,
     base_url: Option<&'static str>,
     traits: ServerTraits,
 }

@@ -8,7 +8,7 @@ use crate::envelope::Offer;
 use crate::error::{Error, Result};
 use crate::fetch::{ROOM, collect, send};
 use crate::options::ChatOptions;
-use crate::provider::{Provider, Tokenizer};
+use crate::provider::Tokenizer;
 use crate::request::ChatRequest;
 
 impl Endpoint {
@@ -71,13 +71,10 @@ impl Endpoint {
     }
 
     fn tokenizer(&self) -> Result<Tokenizer> {
-        let tokenizer = self.provider().and_then(Provider::tokenizer);
-        tokenizer.ok_or_else(|| {
-            Error::config(match self.provider() {
-                Some(provider) => format!("{} cannot count tokens", provider.name()),
-                None => "counting tokens requires a provider: each has its own endpoint".to_owned(),
-            })
-        })
+        let why = "counting tokens requires a provider: each has its own endpoint";
+        let provider = self.provider().ok_or_else(|| Error::config(why))?;
+        let unable = || Error::config(format!("{provider} cannot count tokens"));
+        provider.tokenizer().ok_or_else(unable)
     }
 
     /// Sends the request like a chat request, or sends another body, to another path of the server.

@@ -29,7 +29,8 @@ use tower::Service;
 use crate::settings::AgentConfig;
 
 /// A builder for [`AgentOptions`](crate::AgentOptions). Errors are reported by [`build`](Self::build).
-#[derive(Debug, Default)]
+/// Clones suit agents that differ in a few options; they share connections only over one [`transport`](Self::transport).
+#[derive(Clone, Debug, Default)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct AgentOptionsBuilder {
     endpoint: EndpointBuilder,

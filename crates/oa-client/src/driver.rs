@@ -581,7 +581,7 @@ impl Driver {
 
 impl fmt::Debug for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Driver").field("turn", &self.turn).finish_non_exhaustive()
+        write!(f, "Driver({} messages)", self.turn.history().len())
     }
 }
 

@@ -36,8 +36,7 @@ impl StepHooks {
     pub(crate) fn check_stop(&self, seen: PlanStep) -> error::Result<StopOutcome> {
         let over = StepContext::new(seen);
         for stop in &self.stop {
-            let stops = contain(|| stop(&over));
-            if stops.map_err(|panic| panicked("a stop condition", &panic))? {
+            if contain(|| stop(&over)).map_err(|panic| panicked("a stop condition", &panic))? {
                 return Ok(StopOutcome::Stop);
             }
         }

@@ -95,6 +95,10 @@ impl Options {
                 let example = "`timeout = Duration::from_secs(10)`";
                 errors.at(key, format!("`timeout` needs a value: {example}"));
             }
+            ("blocking", _) => {
+                let how = "a function that is not `async` already runs on the blocking pool";
+                errors.at(key, format!("`blocking` is not an option: {how}"));
+            }
             (_, _) => errors.at(key, format!("unknown option `{name}`: the options are {KNOWN}")),
         }
     }

@@ -1,4 +1,5 @@
 use std::borrow::Cow;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -146,6 +147,13 @@ impl TextBlock {
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into() }
+    }
+}
+
+/// The text.
+impl fmt::Display for TextBlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.text)
     }
 }
 

@@ -82,6 +82,20 @@ async fn lists_of_models_are_bounded() {
     assert!(error.to_string().ends_with("longer than 4 MiB"), "{error}");
 }
 
+/// The address of a request, copied from the docs of a server.
+#[tokio::test]
+async fn whole_addresses_are_explained() {
+    let server = MemoryServer::new(Script::new().otherwise(Reply::error(404, "no")));
+    let base_url = "http://gpu:8000/v1/chat/completions";
+    let endpoint = Endpoint::builder().base_url(base_url).transport(server).build().unwrap();
+    let request = ChatRequest::new("any", vec![Message::user("Go.")]);
+    let error = endpoint.oneshot(request).await.unwrap_err().to_string();
+    assert!(
+        error.ends_with("(base_url must end before /chat/completions, which is appended)"),
+        "{error}"
+    );
+}
+
 /// Only the path can have one: `v100` is a graphics card.
 #[tokio::test]
 async fn hosts_are_no_versions() {

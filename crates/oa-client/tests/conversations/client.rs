@@ -483,6 +483,32 @@ fn getters_return_what_was_set() {
 }
 
 #[tokio::test]
+async fn clones_of_a_builder_are_independent() {
+    let server = strict([Reply::text("Hello.")]);
+    let base = manual(&server).system_prompt("Both.");
+    let (one, two) = (base.clone().temperature(0.0).build().unwrap(), base.build().unwrap());
+    assert_eq!((one.temperature(), two.temperature()), (Some(0.0), None));
+    assert_eq!((one.system_prompt(), two.system_prompt()), (Some("Both."), Some("Both.")));
+    Client::new(one).unwrap().ask("Hi.").await.unwrap();
+    server.verify();
+
+    let wrong = AgentOptions::builder().model("any").header("a header", "x");
+    let errors = [wrong.clone(), wrong].map(|builder| builder.build().unwrap_err());
+    assert_eq!(errors[0].kind(), ErrorKind::Config);
+    assert_eq!(errors[0].to_string(), errors[1].to_string());
+}
+
+/// A program logs its own state, and its users' conversations would be in the log.
+#[tokio::test]
+async fn debug_of_a_client_hides_what_is_said() {
+    let server = strict([Reply::text("A secret answer.")]);
+    let mut client = client(manual(&server));
+    client.ask("A secret prompt.").await.unwrap();
+    let shown = format!("{client:?}");
+    assert!(shown.contains("2 messages") && !shown.contains("secret"), "{shown}");
+}
+
+#[tokio::test]
 async fn debug_of_a_client_hides_its_key() {
     let server = strict([Reply::text("Hello.")]);
     let mut client = client(manual(&server).api_key("sk-secret"));

@@ -513,3 +513,35 @@ async fn deep_values_can_be_saved() {
     store.delete(&session().id).await.expect("nothing fails here");
     opened(&store).await.save_now(client.history()).await.expect("it can be stored");
 }
+
+/// A function that returns the agent's error calls stores and follows turns with `?`.
+#[tokio::test]
+async fn errors_of_stores_become_errors_of_agents() {
+    async fn run(name: &str, is_full: bool) -> oa_client::Result<()> {
+        let store = FaultStore::new(MemoryStore::new(), move |point| async move {
+            match point {
+                FaultPoint::Before(Operation::Append) if is_full => {
+                    Err(oa_session::Error::new(oa_session::ErrorKind::Io, "the disk is full"))
+                }
+                _ => Ok(()),
+            }
+        });
+        let mut saved =
+            SavedSession::open_or_create(Arc::new(store), NewSession::now(name)?).await?;
+        let model = MemoryServer::new(Script::new().otherwise(Reply::text("Hello.")));
+        let options = AgentOptions::builder().model("any").transport(model).build()?;
+        let mut client = Client::resume(options, saved.session().conversation())?;
+        client.send("Hi.").await?;
+        let mut turn = saved.follow(&mut client);
+        while turn.next_event().await?.is_some() {}
+        Ok(())
+    }
+
+    run("a", false).await.unwrap();
+    assert_eq!(run("", false).await.unwrap_err().kind(), ErrorKind::InvalidInput);
+    let error = run("a", true).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Storage);
+    assert_eq!(error.to_string(), "the conversation could not be saved: the disk is full");
+    let cause = error.cause().and_then(|cause| cause.downcast_ref::<oa_session::Error>()).unwrap();
+    assert_eq!(cause.kind(), oa_session::ErrorKind::Io);
+}

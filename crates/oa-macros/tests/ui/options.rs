@@ -14,6 +14,10 @@ async fn unknown() {}
 #[tool(async, retries(3))]
 async fn keyword() {}
 
+/// Is what a function without `async` is anyway.
+#[tool(blocking)]
+fn blocking() {}
+
 /// Is no option at all.
 #[tool("a")]
 async fn text() {}

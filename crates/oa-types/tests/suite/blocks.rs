@@ -77,3 +77,9 @@ fn only_one_outcome_is_a_success() {
         assert_ne!(outcome.is_ok(), outcome.is_error(), "{outcome}");
     }
 }
+
+#[test]
+fn text_blocks_are_displayed_as_their_text() {
+    let block = TextBlock::new("Hi.");
+    assert_eq!(format!("{block}|{block:>4}"), "Hi.| Hi.");
+}
