@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use oa_events::AgentEvent;
-use oa_types::{FinishReason, ToolUseBlock, Usage};
+use oa_types::{ContentBlock, FinishReason, Message, ToolUseBlock, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -58,6 +58,22 @@ pub enum ConversationEvent {
     },
     /// A run began or ended.
     Run(RunEvent),
+}
+
+impl ConversationEvent {
+    /// Returns the event that announces a prompt to viewers. They have no player, so the text ends with a line for each
+    /// recording.
+    #[must_use]
+    pub fn of_prompt(prompt: &Message) -> Self {
+        let images = prompt.content.iter().filter_map(ContentBlock::as_image);
+        let images = images.map(|image| image.url.clone()).collect();
+        let mut text = prompt.text();
+        for audio in prompt.content.iter().filter_map(ContentBlock::as_audio) {
+            let separator = if text.is_empty() { "" } else { "\n" };
+            text.extend([separator, "[audio: ", &audio.format, "]"]);
+        }
+        Self::Prompt { text, images }
+    }
 }
 
 /// An answer to a waiting call.

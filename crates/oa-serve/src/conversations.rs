@@ -12,7 +12,7 @@ use oa_session::{
     ErrorKind, List, MemoryStore, NewSession, SavedSession, Session, SessionId, SessionInfo,
     SessionPage, SessionStore, Timestamp,
 };
-use oa_types::{ContentBlock, Message};
+use oa_types::Message;
 use serde_json::{Map, Value};
 use tokio::sync::{OwnedMutexGuard, watch};
 use tokio::time::timeout;
@@ -322,7 +322,7 @@ impl Conversations {
         let permit = self.permit()?;
         let mut seat = conversation.idle_seat().await?;
         self.refresh(&conversation, &mut seat).await?;
-        let event = prompt_event(&prompt);
+        let event = ConversationEvent::of_prompt(&prompt);
         self.start(&conversation, seat, permit, Start::Prompt(prompt), Some(event))
     }
 
@@ -514,21 +514,6 @@ pub(crate) fn unguessable_id() -> String {
 /// Returns the time in milliseconds since 1970.
 pub(crate) fn now() -> u64 {
     u64::try_from(Timestamp::now().as_millis()).unwrap_or_default()
-}
-
-/// Returns the event that announces a prompt to viewers.
-pub(crate) fn prompt_event(prompt: &Message) -> ConversationEvent {
-    let images = prompt.content.iter().filter_map(|block| match block {
-        ContentBlock::Image(image) => Some(image.url.clone()),
-        _ => None,
-    });
-    // Viewers have no player, so they are told which recordings the prompt has.
-    let mut text = prompt.text();
-    for audio in prompt.content.iter().filter_map(ContentBlock::as_audio) {
-        text.push_str(if text.is_empty() { "" } else { "\n" });
-        text.push_str(&format!("[audio: {}]", audio.format));
-    }
-    ConversationEvent::Prompt { text, images: images.collect() }
 }
 
 /// Makes room for one more conversation by evicting the least recently used idle ones that are saved.

@@ -73,34 +73,44 @@ pub(crate) fn attachment(part: &Value) -> ContentBlock {
     audio(part).map_or_else(|| attached(part).into(), ContentBlock::from)
 }
 
-/// Reads a recording, as each protocol writes it. Only inline data can be sent to a model.
+/// Reads a recording. Only inline data can be sent to a model.
 fn audio(part: &Value) -> Option<AudioBlock> {
     let input = &part["input_audio"];
     if let (Some(data), Some(format)) = (input["data"].as_str(), input["format"].as_str()) {
         return AudioBlock::from_base64(data, format!("audio/{format}")).ok();
     }
-    let source = if part["source"].is_object() { &part["source"] } else { part };
-    let urls = [&part["audio_url"]["url"], &part["file"]["file_data"]];
-    let places = urls.into_iter().chain([&source["url"], &source["value"], &source["data"]]);
-    let place = places.filter_map(Value::as_str).next()?;
-    let of_url = AudioBlock::from_data_url(place).ok();
-    of_url.or_else(|| AudioBlock::from_base64(place, source["mimeType"].as_str()?).ok())
+    let data = data(part)?;
+    AudioBlock::from_data_url(data).or_else(|_| AudioBlock::from_base64(data, kind(part))).ok()
+}
+
+/// Returns the URL or the base64 data of a file, as each protocol writes it.
+fn data(part: &Value) -> Option<&str> {
+    let source = &part["source"];
+    let places = [&part["url"], &part["data"], &source["value"], &source["url"], &source["data"]];
+    let inner = [&part["audio_url"]["url"], &part["file"]["file_data"]];
+    places.into_iter().chain(inner).find_map(Value::as_str)
+}
+
+/// Returns the media type of a file, or else that of the part.
+fn kind(part: &Value) -> &str {
+    let kinds = [&part["source"]["mimeType"], &part["mimeType"], &part["mediaType"], &part["type"]];
+    kinds.into_iter().filter_map(Value::as_str).find(|kind| !kind.is_empty()).unwrap_or_default()
 }
 
 /// Returns an attached file as the model reads it, on lines of its own: its text, or a note in place of a file that the
 /// model cannot see. Browsers know the types of few files of text, so the bytes decide, except for media.
 pub(crate) fn attached(part: &Value) -> TextBlock {
-    let word = |value: &Value| value.as_str().filter(|word| !word.is_empty()).map(str::to_owned);
-    let name = word(&part["filename"]).or_else(|| word(&part["file"]["filename"]));
-    let name = name.unwrap_or_else(|| "a file".to_owned());
-    let kinds = [&part["source"]["mimeType"], &part["mimeType"], &part["mediaType"], &part["type"]];
-    let kind = kinds.into_iter().find_map(word).unwrap_or_default();
+    let names = [&part["filename"], &part["file"]["filename"]];
+    let name = names
+        .into_iter()
+        .filter_map(Value::as_str)
+        .find(|name| !name.is_empty())
+        .unwrap_or("a file");
+    let kind = kind(part);
     let media = ["application/pdf", "audio", "font", "image", "video"];
     let is_media = media.iter().any(|media| kind.starts_with(media));
-    let kind = if kind.is_empty() { kind } else { format!(" ({kind})") };
-    let places =
-        [&part["url"], &part["data"], &part["source"]["value"], &part["file"]["file_data"]];
-    let data = places.into_iter().find_map(Value::as_str).filter(|_| !is_media);
+    let data = data(part).filter(|_| !is_media);
+    let kind = if kind.is_empty() { String::new() } else { format!(" ({kind})") };
     let url = data.and_then(|data| data.strip_prefix("data:")?.split_once(','));
     let text = match url.map_or((";base64", data), |(head, data)| (head, Some(data))) {
         (head, Some(text)) if !head.ends_with(";base64") => percent_decoded(text),

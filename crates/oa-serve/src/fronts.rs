@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use oa_client::{AgentOptions, Client};
-use oa_event_log::{CallAnswer, RunEvent};
+use oa_event_log::{CallAnswer, ConversationEvent, RunEvent};
 use oa_session::SessionId;
 use oa_tools::{FnTool, Tool};
 use oa_types::{ContentBlock, MessageRole, ToolUseBlock};
@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
 use crate::conversation::{Begin, Conversation, From, Viewer};
-use crate::conversations::{Conversations, Key, now, prompt_event, to_the_end};
+use crate::conversations::{Conversations, Key, now, to_the_end};
 use crate::error::Refusal;
 use crate::front::FrontTurn;
 use crate::front_session::{BeginFront, Front, FrontMark, FrontProtocol, session_id};
@@ -184,7 +184,7 @@ impl Conversations {
             (start, denied)
         } else {
             conversation.forget_steering();
-            prompt = turn.prompt.as_ref().map(prompt_event);
+            prompt = turn.prompt.as_ref().map(ConversationEvent::of_prompt);
             rebuild(&mut seat, options, turn, &denied).await?
         };
         if let Some(sampling) = sampling {

@@ -26,49 +26,20 @@ const INDEX: &str = include_str!("page/index.html");
 const BASE: &str = r#"<base href="./">"#;
 
 macro_rules! files {
-    ($($name:literal $kind:ident,)*) => {
-        &[$((concat!("/", $name), $kind, include_str!(concat!("page/", $name)))),*]
+    ($($kind:ident: $($name:literal)*;)*) => {
+        &[$($((concat!("/", $name), $kind, include_str!(concat!("page/", $name))),)*)*]
     };
 }
 
 /// Path, content type and text of each file except the page itself.
 const FILES: &[(&str, &str, &str)] = files![
-    "announcer.js" SCRIPT,
-    "api.js" SCRIPT,
-    "app.js" SCRIPT,
-    "attachments.js" SCRIPT,
-    "call.js" SCRIPT,
-    "card.js" SCRIPT,
-    "code.js" SCRIPT,
-    "colors.css" CSS,
-    "composer.js" SCRIPT,
-    "conversation.js" SCRIPT,
-    "dialogs.js" SCRIPT,
-    "draft.js" SCRIPT,
-    "element.js" SCRIPT,
-    "entries.css" CSS,
-    "feed.js" SCRIPT,
-    "figure.js" SCRIPT,
-    "icon.svg" SVG,
-    "inline.js" SCRIPT,
-    "json.js" SCRIPT,
-    "layout.css" CSS,
-    "markdown.js" SCRIPT,
-    "meters.js" SCRIPT,
-    "notice.js" SCRIPT,
-    "picture.js" SCRIPT,
-    "prose.js" SCRIPT,
-    "question.js" SCRIPT,
-    "scroller.js" SCRIPT,
-    "sidebar.js" SCRIPT,
-    "sse.js" SCRIPT,
-    "storage.js" SCRIPT,
-    "syntax.js" SCRIPT,
-    "text.js" SCRIPT,
-    "theme.js" SCRIPT,
-    "thread.js" SCRIPT,
-    "transcript.js" SCRIPT,
-    "value.js" SCRIPT,
+    CSS: "colors.css" "entries.css" "layout.css";
+    SCRIPT: "announcer.js" "api.js" "app.js" "attachments.js" "call.js" "card.js" "code.js" "composer.js"
+        "conversation.js" "dialogs.js" "draft.js" "element.js" "feed.js" "figure.js" "inline.js"
+        "json.js" "markdown.js" "meters.js" "notice.js" "picture.js" "prose.js" "question.js"
+        "scroller.js" "sidebar.js" "sse.js" "storage.js" "syntax.js" "text.js" "theme.js" "thread.js"
+        "transcript.js" "value.js";
+    SVG: "icon.svg";
 ];
 
 /// Returns the routes of the page, which require no token because they serve only static files.

@@ -1,3 +1,4 @@
-//! Events as front ends show them.
+//! Events of prompts, and events as front ends show them.
 
+mod prompts;
 mod shown;
