@@ -31,13 +31,13 @@ const LONGEST_NAME: usize = 1_024;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolDescription {
-    /// The name on the rules.
+    /// The name on the server.
     pub raw_name: String,
     /// The name for the model.
     pub name: String,
     /// The description, bounded; empty if there is none.
     pub description: String,
-    /// The input schema for the model rules.
+    /// The input schema for the model server.
     pub offered: Value,
     /// The input schema by which arguments are checked.
     pub checked: Value,
@@ -64,7 +64,7 @@ pub enum ToolOrigin {
     ListResources,
     /// The tool that reads a resource.
     ReadResource,
-    /// The rules.
+    /// The server.
     Server,
 }
 
@@ -76,7 +76,7 @@ pub struct ToolRules<'a> {
     pub prefix: &'a str,
     /// The tools that are offered, and their new names.
     pub selection: &'a ToolSelection,
-    /// The form of schemas for the model rules.
+    /// The form of schemas for the model server.
     pub schemas: SchemaForm,
     /// The bounds of descriptions and schemas.
     pub limits: &'a Limits,

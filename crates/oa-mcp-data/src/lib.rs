@@ -1,8 +1,8 @@
 //! Reads and writes the data of the Model Context Protocol for agents: pure functions without I/O, a clock or a
 //! connection.
 //!
-//! - Tools: [`ToolDescription`], [`ToolSelection`], [`tool_name`], [`Schema`], [`MirroredArguments`], [`Pins`] and their [`Approval`], and
-//!   their results ([`read_result`], [`OutputSchema`]).
+//! - Tools: [`ToolDescription`], [`ToolSelection`], [`tool_name`], [`Schema`], [`MirroredArguments`], [`Pins`] and
+//!   their [`Approval`], and their results ([`read_result`], [`OutputSchema`]).
 //! - Questions: [`Elicitation`], which checks answers against its form, and [`Sampling`]; [`Rounds`], if a server asks
 //!   instead of returning a result, and [`RequiredPages`], if it asks with an error.
 //! - [`Resource`]s and [`Prompt`]s, read page by page ([`Pages`]).

@@ -161,7 +161,8 @@ fn prompts_are_removed_and_sent_again() {
     assert!(file.exists());
 }
 
-/// A message that was sent while the model worked belongs to its prompt, and a prompt behind a stopped tool is one of its own.
+/// A message that was sent while the model worked belongs to its prompt, and a prompt behind a stopped tool is one of its
+/// own.
 #[cfg(unix)]
 #[test]
 fn undo_after_a_restart_knows_the_prompts() {

@@ -117,7 +117,8 @@ pub enum ResultImages {
 /// Results in a message of the user come before its text, because they must follow their calls.
 ///
 /// Empty and blank messages are omitted, because servers reject them (QUIRKS rows 85 and 86). Audio and images are written
-/// for users, and images in results if the format has them inline; for other formats call [`images_apart`](super::images_apart) first.
+/// for users, and images in results if the format has them inline; for other formats call
+/// [`images_apart`](super::images_apart) first.
 pub fn write_message(message: &Message, format: &MessageFormat, out: &mut Vec<u8>) {
     let mut results = message.content.iter().filter_map(|block| match block {
         ContentBlock::ToolResult(result) => Some(result),

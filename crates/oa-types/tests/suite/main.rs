@@ -1,5 +1,5 @@
-//! Blocks, media, outcomes, the stored format of messages, their wire format, progress, the inputs that constructors reject,
-//! values that are nested too deeply, and delays of retries.
+//! Blocks, media, outcomes, the stored format of messages, their wire format, progress, the inputs that constructors
+//! reject, values that are nested too deeply, and delays of retries.
 
 mod audio;
 mod backoff;
