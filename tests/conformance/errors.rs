@@ -1,6 +1,8 @@
 //! Requests that the server rejects, and failures in the middle of an answer.
 
-use open_agent::{AgentOptions, Error, ErrorKind, json, query};
+use open_agent::{
+    AgentOptions, AudioBlock, Client, Error, ErrorKind, ImageBlock, Message, json, query,
+};
 
 use crate::answer::{Answer, ask};
 use crate::server::{Server, Wanted, check, lacking};
@@ -47,6 +49,31 @@ fn long_prompts_are_context_overflows() {
         assert_eq!(error.status(), Some(400));
         assert!(error.to_string().contains("exceeds the available context size"), "{error}");
         println!("{error}");
+    });
+}
+
+/// The conversation goes on without the prompt that the model cannot see or hear (QUIRKS row 148).
+#[test]
+fn media_need_an_encoder() {
+    check(Wanted::Tiny, async |server| {
+        let image = ImageBlock::from_bytes(b"GIF89a").unwrap();
+        let audio = AudioBlock::from_bytes(b"RIFF\x24\0\0\0WAVEfmt ").unwrap();
+        let mut client = Client::new(server.options().max_tokens(4).build().unwrap()).unwrap();
+        for (prompt, media) in [
+            (Message::user_with_image(PROMPT, image), "image"),
+            (Message::user_with_audio(PROMPT, audio), "audio"),
+        ] {
+            let error = client.ask(prompt).await.unwrap_err();
+            assert_eq!((error.kind(), error.status()), (ErrorKind::Api, Some(500)), "{error:?}");
+            assert!(!error.is_retryable());
+            assert!(
+                error.to_string().contains(&format!("{media} input is not supported")),
+                "{error}"
+            );
+            assert!(client.history().is_empty());
+            println!("{error}");
+        }
+        assert!(!client.ask(PROMPT).await.unwrap().text.is_empty());
     });
 }
 
