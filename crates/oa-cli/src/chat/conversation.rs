@@ -29,10 +29,8 @@ pub(super) struct Conversation {
 
 impl Conversation {
     pub(super) async fn start(args: &ChatArgs, settings: Settings, person: Person) -> Result<Self> {
-        let prompt = match &person {
-            Person::Terminal(prompt) => Some(prompt.clone()),
-            _ => None,
-        };
+        let prompt =
+            if let Person::Terminal(prompt) = &person { Some(prompt.clone()) } else { None };
         let agent = agent::build(&settings, person).await?;
         let saved = match &args.session {
             Some(name) => Some(open_session(&settings, name).await?),
