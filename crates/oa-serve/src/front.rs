@@ -76,11 +76,11 @@ pub(crate) fn attachment(part: &Value) -> ContentBlock {
 /// Reads a recording. Only inline data can be sent to a model.
 fn audio(part: &Value) -> Option<AudioBlock> {
     let input = &part["input_audio"];
-    if let (Some(data), Some(format)) = (input["data"].as_str(), input["format"].as_str()) {
-        return AudioBlock::from_base64(data, format!("audio/{format}")).ok();
-    }
-    let data = data(part)?;
-    AudioBlock::from_data_url(data).or_else(|_| AudioBlock::from_base64(data, kind(part))).ok()
+    let (data, kind) = match (input["data"].as_str(), input["format"].as_str()) {
+        (Some(data), Some(format)) => (data, format!("audio/{format}")),
+        _ => (data(part)?, kind(part).to_owned()),
+    };
+    AudioBlock::from_data_url(data).or_else(|_| AudioBlock::from_base64(data, kind)).ok()
 }
 
 /// Returns the URL or the base64 data of a file, as each protocol writes it.

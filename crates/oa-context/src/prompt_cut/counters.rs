@@ -1,5 +1,5 @@
-//! The counters for detecting truncated prompts. Both ignore images and audio, because their token counts
-//! differ by model.
+//! The counters for detecting truncated prompts. Both ignore images and audio, because their token counts differ by
+//! model.
 
 use serde_json::Value;
 

@@ -36,7 +36,7 @@ impl RunningCounts {
         let mut total = self.totals.last().copied().unwrap_or_default();
         for message in messages.iter().skip(self.totals.len()) {
             let media = |block: &ContentBlock| match block {
-                // No model takes more tokens for that much audio than for an image.
+                // However it is compressed, that is about a minute at most, which takes fewer tokens than an image may.
                 ContentBlock::Audio(audio) => audio.size().div_ceil(64 << 10),
                 ContentBlock::Image(_) => 1,
                 ContentBlock::ToolResult(result) => result.images.len(),

@@ -6,8 +6,8 @@ use oa_context::{
     TokenCounter,
 };
 use oa_types::{
-    ContentBlock, ImageBlock, Message, MessageRole, TextBlock, ToolResultBlock, ToolSpec,
-    ToolUseBlock, Usage,
+    AudioBlock, ContentBlock, ImageBlock, Message, MessageRole, TextBlock, ToolResultBlock,
+    ToolSpec, ToolUseBlock, Usage,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -67,6 +67,16 @@ fn images(messages: &[Message]) -> usize {
         _ => 0,
     });
     images.sum()
+}
+
+/// A model reads few tokens for many bytes of audio, and how many differs by model.
+#[test]
+fn prompt_with_audio_is_not_cut() {
+    let audio = AudioBlock::from_base64("A".repeat(1 << 20), "audio/wav").unwrap();
+    let history = [Message::user_with_audio("What is said?", audio)];
+    for tokens in [20, 200, 20_000] {
+        assert_eq!(check(&mut Detector::new(), &history, &usage(tokens, None)), None, "{tokens}");
+    }
 }
 
 #[test]

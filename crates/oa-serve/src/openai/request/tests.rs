@@ -79,12 +79,13 @@ fn audio_is_read_from_each_kind_of_part() {
     let completion = completion(json!([{"role": "user", "content": [
         {"type": "text", "text": "What is said?"},
         {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav"}},
+        {"type": "input_audio", "input_audio": {"data": url, "format": "wav"}},
         {"type": "audio_url", "audio_url": {"url": url}},
         {"type": "file", "file": {"filename": "a.wav", "file_data": url}},
     ]}]));
     let prompt = completion.turn.prompt.expect("a prompt");
     let audio: Vec<_> = prompt.content.iter().filter_map(ContentBlock::as_audio).collect();
-    assert_eq!(audio.len(), 3);
+    assert_eq!(audio.len(), 4);
     assert!(audio.iter().all(|audio| (&*audio.data, &*audio.format) == ("aGk=", "wav")));
 }
 
