@@ -8,6 +8,7 @@
 
 mod answer;
 mod server;
+mod settings;
 mod wire;
 
 mod calls;

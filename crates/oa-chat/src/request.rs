@@ -139,40 +139,41 @@ impl ChatRequest {
     /// Applies the plan of a step, except for its end. A tool choice that names a tool that is not offered is ignored.
     #[must_use]
     pub fn with_plan(self, plan: &StepPlan) -> Self {
-        let StepPlan { model, only_tools, tool_choice, instructions, .. } = plan;
         let mut request = self;
-        if let Some(model) = model {
+        if let Some(model) = &plan.model {
             request = request.with_model(model);
         }
-        if only_tools.is_some() && request.offers_tools() {
+        if plan.only_tools.is_some() && request.offers_tools() {
             let tools = request.tools().iter().filter(|tool| plan.offers(&tool.name));
             let tools = tools.cloned().collect();
             request = request.with_tools(tools);
         }
-        if let Some(choice) = tool_choice {
-            let is_offered = match choice {
-                ToolChoice::Tool(name) => request.tools().iter().any(|tool| tool.name == *name),
-                _ => !request.tools().is_empty(),
-            };
-            if is_offered {
-                let choice = choice.clone();
-                request = request.with_options(|options| {
-                    // The caller's own choice, unlike that of structured output, is never left out.
-                    options.tool_choice_fallback = false;
-                    options.parameters.tool_choice = Some(choice);
-                });
+        let tools = request.tools();
+        let choice = plan.tool_choice.clone().filter(|choice| match choice {
+            ToolChoice::Tool(name) => tools.iter().any(|tool| tool.name == *name),
+            _ => !tools.is_empty(),
+        });
+        request.with_options(|options| {
+            let parameters = &mut options.parameters;
+            if choice.is_some() {
+                // The caller's own choice, unlike that of structured output, is never left out.
+                options.tool_choice_fallback = false;
+                parameters.tool_choice = choice;
             }
-        }
-        if let Some(instructions) = instructions {
-            request = request.with_options(|options| {
+            parameters.temperature = plan.temperature.or(parameters.temperature);
+            parameters.max_tokens = plan.max_tokens.or(parameters.max_tokens);
+            parameters.extra_body.extend(plan.extra_body.clone());
+            if plan.thinking.is_some() {
+                options.thinking.clone_from(&plan.thinking);
+            }
+            if let Some(instructions) = &plan.instructions {
                 let prompt = match options.system_prompt.as_deref() {
                     Some(prompt) => format!("{prompt}\n\n{instructions}"),
                     None => instructions.clone(),
                 };
                 options.system_prompt = Some(prompt.into());
-            });
-        }
-        request
+            }
+        })
     }
 
     /// Changes the options.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use oa_chat::ChatOptions;
 use oa_context::CacheMissDetector;
 use oa_turn::StepPlan;
 
@@ -18,15 +19,22 @@ pub(crate) struct Prefix {
     pub(crate) plan: Option<StepPlan>,
 }
 
+impl Prefix {
+    /// Returns the options that a server may write before the messages. Some write the amount of thinking there.
+    fn written(&self) -> impl PartialEq {
+        let ChatOptions { system_prompt, thinking, parameters, .. } = self.settings.chat.options();
+        (system_prompt, thinking, &parameters.tools, &parameters.extra_body)
+    }
+}
+
 impl PartialEq for Prefix {
     fn eq(&self, other: &Self) -> bool {
         let planned = |prefix: &Self| {
-            prefix.plan.clone().map(|plan| (plan.instructions, plan.only_tools)).unwrap_or_default()
+            let plan = prefix.plan.clone().unwrap_or_default();
+            (plan.instructions, plan.only_tools, plan.thinking, plan.extra_body)
         };
-        let (chat, others) = (&self.settings.chat, &other.settings.chat);
-        let is_same = Arc::ptr_eq(&self.settings, &other.settings)
-            || chat.system_prompt == others.system_prompt
-                && chat.parameters.tools == others.parameters.tools;
+        let is_same =
+            Arc::ptr_eq(&self.settings, &other.settings) || self.written() == other.written();
         is_same && self.tools == other.tools && planned(self) == planned(other)
     }
 }

@@ -20,10 +20,8 @@ use oa_executor::InterruptHandle;
 use oa_hooks::PermissionMode;
 use oa_tools::{Registry, SourcedTools, Tool, ToolContext};
 use oa_transport::RequestBody;
-use oa_types::wire::ChatParameters;
-use oa_types::{
-    AssistantMessage, ContentBlock, FinishReason, Message, ModelName, ToolUseBlock, Usage,
-};
+use oa_types::wire::{ChatParameters, Thinking};
+use oa_types::{AssistantMessage, ContentBlock, FinishReason, Message, ToolUseBlock, Usage};
 
 use crate::driver::{BoxedDriver, Driver};
 use crate::error::{self, Error, Result};
@@ -111,8 +109,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// `Config` for options with a
-    /// [`chat_service`](crate::AgentOptionsBuilder::chat_service), which has its own transports.
+    /// `Config` for a [`chat_service`](crate::AgentOptionsBuilder::chat_service), which has its own transports.
     pub fn with_transport<S, B>(options: AgentOptions, service: S) -> Result<Self>
     where
         S: tower::Service<Request<RequestBody>, Response = Response<B>>
@@ -183,8 +180,7 @@ impl Client {
     /// them has a result.
     ///
     /// If an answer broke off, sending the same prompt again is a retry: the prompt is not recorded twice, and hooks do
-    /// not see it again. If you send a different prompt, the text of the broken answer is recorded before it, marked as
-    /// interrupted.
+    /// not see it again. Before a different prompt, the text of the broken answer is recorded, marked as interrupted.
     ///
     /// An interrupt is not an error: `send` returns `Ok`, [`receive`](Self::receive) returns `None`, and the prompt
     /// stays in history if its hooks have accepted it.
@@ -399,8 +395,7 @@ impl Client {
     ///
     /// `Config` if the name is empty or has control characters.
     pub fn set_model(&mut self, model: impl AsRef<str>) -> Result<()> {
-        let model = ModelName::new(model)?;
-        self.change(|settings| settings.set_model(&model))
+        self.derive(|options| options.with_model(model))
     }
 
     /// Sets the system prompt, from the next request on. An empty text means none.
@@ -409,7 +404,16 @@ impl Client {
     ///
     /// None today: any text can be sent.
     pub fn set_system_prompt(&mut self, prompt: impl Into<String>) -> Result<()> {
-        self.change(|settings| settings.set_system_prompt(prompt.into()))
+        self.derive(|options| options.with_system_prompt(prompt))
+    }
+
+    /// Sets how much the model thinks, from the next request on: `true`, `false`, or an effort such as `"low"`.
+    ///
+    /// # Errors
+    ///
+    /// `Config` without a provider, because each has its own member for it.
+    pub fn set_thinking(&mut self, thinking: impl Into<Thinking>) -> Result<()> {
+        self.derive(|options| options.with_thinking(thinking))
     }
 
     /// Changes sampling, the response format and similar parameters, from the next request on. Values are not checked.
@@ -418,7 +422,7 @@ impl Client {
     ///
     /// None today: any parameters can be sent.
     pub fn change_parameters(&mut self, change: impl FnOnce(&mut ChatParameters)) -> Result<()> {
-        self.change(|settings| settings.change_chat(|chat| change(&mut chat.parameters)))
+        self.derive(|options| options.with_parameters(change))
     }
 
     /// Shares a value with tools, from the next call on. The value replaces an earlier one of the same type.
@@ -558,7 +562,11 @@ impl Client {
         &mut self,
         change: impl FnOnce(&mut Settings) -> Result<()>,
     ) -> Result<()> {
-        self.adopt_options(AgentOptions(Arc::clone(&self.driver.settings)).changed(change)?);
+        self.derive(|options| options.changed(change))
+    }
+
+    fn derive(&mut self, from: impl FnOnce(&AgentOptions) -> Result<AgentOptions>) -> Result<()> {
+        self.adopt_options(from(&AgentOptions(Arc::clone(&self.driver.settings)))?);
         Ok(())
     }
 

@@ -46,8 +46,7 @@ pub(crate) fn prepare(tool: Option<&Arc<dyn Tool>>, input: Value) -> Result<Valu
     }
 }
 
-/// The hooks and permissions that a call must pass. A changed input is prepared again, so that the last of them
-/// sees the input that runs.
+/// The hooks and permissions of a call. A changed input is prepared again, so that the last sees the input that runs.
 pub(crate) struct CallGate {
     /// `None` if no hook is for this tool.
     pub(crate) hooks: Option<Hooks>,

@@ -7,31 +7,25 @@ use oa_hooks::Permissions;
 use oa_output::{OutputMode, OutputOptions, OutputValidator};
 use oa_tools::Registry;
 use oa_types::ModelName;
+use oa_types::wire::{ChatParameters, Thinking};
 
 use crate::error::Result;
 use crate::options::AgentOptions;
-use crate::settings::Settings;
+use crate::settings::{NO_MODEL, Settings};
 
 impl AgentOptions {
     /// Returns these options with another model. Connections and limits are shared with these, as by a clone.
-    ///
-    /// ```
-    /// use oa_client::AgentOptions;
-    ///
-    /// # fn main() -> Result<(), oa_client::Error> {
-    /// let writer = AgentOptions::builder().model("qwen3:8b").system_prompt("You write.").build()?;
-    /// let critic = writer.with_model("qwen3:32b")?.with_system_prompt("You review texts.")?;
-    /// assert_eq!((critic.model(), writer.model()), ("qwen3:32b", "qwen3:8b"));
-    /// # Ok(())
-    /// # }
-    /// ```
     ///
     /// # Errors
     ///
     /// As [`Client::set_model`](crate::Client::set_model).
     pub fn with_model(&self, model: impl AsRef<str>) -> Result<Self> {
         let model = ModelName::new(model)?;
-        self.changed(|settings| settings.set_model(&model))
+        self.changed(|settings| {
+            // A model does not fix an invalid environment.
+            settings.unusable = settings.unusable.take().filter(|why| why != NO_MODEL);
+            settings.change_chat(|chat| model.as_str().clone_into(&mut chat.parameters.model))
+        })
     }
 
     /// Returns these options with another system prompt; an empty text means none.
@@ -40,7 +34,28 @@ impl AgentOptions {
     ///
     /// As [`Client::set_system_prompt`](crate::Client::set_system_prompt).
     pub fn with_system_prompt(&self, prompt: impl Into<String>) -> Result<Self> {
-        self.changed(|settings| settings.set_system_prompt(prompt.into()))
+        let prompt = Some(prompt.into()).filter(|prompt| !prompt.is_empty());
+        self.changed(|settings| {
+            settings.change_chat(|chat| chat.system_prompt = prompt.map(Arc::from))
+        })
+    }
+
+    /// Returns these options with another amount of thinking: `true`, `false`, or an effort such as `"low"`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::set_thinking`](crate::Client::set_thinking).
+    pub fn with_thinking(&self, thinking: impl Into<Thinking>) -> Result<Self> {
+        self.changed(|settings| settings.change_chat(|chat| chat.thinking = Some(thinking.into())))
+    }
+
+    /// Returns these options with changed sampling, response format and similar parameters. Values are not checked.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::change_parameters`](crate::Client::change_parameters).
+    pub fn with_parameters(&self, change: impl FnOnce(&mut ChatParameters)) -> Result<Self> {
+        self.changed(|settings| settings.change_chat(|chat| change(&mut chat.parameters)))
     }
 
     /// Returns these options with another value for tools, in place of one of the same type.

@@ -28,8 +28,7 @@ impl Driver {
         }
         let calls = self.turn.calls();
         if !self.settings.config.has_gate(&calls[call]) {
-            // Without a gate nobody has prepared a call of a tool that was added later. The input must fit
-            // before it may run.
+            // Without a gate, nobody has prepared a call of a tool that was added later.
             if calls[call].fit != Fit::Fits {
                 let Prepared { input, fit } = self.settings.config.prepared(&calls[call]);
                 self.turn.set_input(call, input, fit);
@@ -106,8 +105,7 @@ impl Driver {
         self.events.pop_front()
     }
 
-    /// Prepares the input of calls before gates or the caller see it: calls of an answer, or calls that another
-    /// program left open.
+    /// Prepares the input of calls, of an answer or left open by another program, before gates or the caller see it.
     pub(crate) fn prepare_open_calls(&mut self) {
         let tools = &self.settings.config.tools;
         self.turn.prepare_calls(|name, input| prepare(tools.get(name), input));

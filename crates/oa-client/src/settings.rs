@@ -12,7 +12,7 @@ use oa_hooks::{Hooks, Permissions};
 use oa_output::OutputValidator;
 use oa_tools::{Registry, SourcedTools, State, Tool};
 use oa_turn::{OuterBudget, Turn};
-use oa_types::{ModelName, Price, Usage};
+use oa_types::{Price, Usage};
 
 use crate::error::{Error, Result};
 use crate::step::StepHooks;
@@ -101,19 +101,6 @@ impl Settings {
         change(&mut chat);
         self.chat = prepared(chat, self.backend.service())?;
         Ok(())
-    }
-
-    /// Sets the model.
-    pub(crate) fn set_model(&mut self, model: &ModelName) -> Result<()> {
-        // A model does not fix an invalid environment.
-        self.unusable = self.unusable.take().filter(|why| why != NO_MODEL);
-        self.change_chat(|chat| model.as_str().clone_into(&mut chat.parameters.model))
-    }
-
-    /// Sets the system prompt; an empty text means none.
-    pub(crate) fn set_system_prompt(&mut self, prompt: String) -> Result<()> {
-        let prompt = Some(prompt).filter(|prompt| !prompt.is_empty());
-        self.change_chat(|chat| chat.system_prompt = prompt.map(Arc::from))
     }
 
     /// Replaces the tools. The executor keeps its options.

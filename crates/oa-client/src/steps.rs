@@ -252,7 +252,7 @@ impl Perform for AgentSteps {
     async fn plan(&self, step: PlanStep) -> Result<PlanOutcome, Infallible> {
         let planned = self.settings.config.steps.clone().plan(step);
         Ok(match self.unless_cancelled(planned).await {
-            Some(Ok(plan)) => PlanOutcome::Planned { plan },
+            Some(Ok(plan)) => PlanOutcome::Planned { plan: Box::new(plan) },
             Some(Err(error)) => PlanOutcome::Failed { error: Box::new(error.to_record()) },
             None => PlanOutcome::Cut { by: CutBy::User },
         })

@@ -103,8 +103,7 @@ impl Trace {
         }
     }
 
-    /// Logs an event that makes answers worse: the model may forget, or an answer may be incomplete. The server's text
-    /// is not quoted.
+    /// Logs an event that makes answers worse, such as dropped messages or a cut answer. The server is not quoted.
     pub(crate) fn warn(&self, event: &AgentEvent) {
         let _entered = self.turn.enter();
         match event {

@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use crate::action::Decision;
 use crate::call::Fit;
-use crate::plan::StepPlan;
 use crate::repair::unanswered;
 use crate::shorten::{ShortenOutcome, ShortenStep};
 use crate::step::{
@@ -117,7 +116,7 @@ pub trait Perform {
     /// Plans a request. It is called before each request if [`plan_steps`](crate::Options::plan_steps) is set. By
     /// default, requests are sent as they are.
     fn plan(&self, _step: PlanStep) -> impl Future<Output = Result<PlanOutcome, Self::Error>> {
-        async { Ok(PlanOutcome::Planned { plan: StepPlan::default() }) }
+        async { Ok(PlanOutcome::Planned { plan: Box::default() }) }
     }
 
     /// Decides whether the turn ends after the calls of a step. It is called once for each step with calls if

@@ -1,9 +1,10 @@
 use oa_types::FinishReason;
-use oa_types::wire::ToolChoice;
+use oa_types::wire::{Thinking, ToolChoice};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// The plan of one request: the ways in which it differs from the other requests of its turn.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct StepPlan {
@@ -20,6 +21,18 @@ pub struct StepPlan {
     /// Instructions for this request alone, in addition to the system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
+    /// The amount of thinking. By default, that of the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<Thinking>,
+    /// The sampling temperature, from 0 to 2. By default, that of the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f32>,
+    /// The longest answer, in tokens. By default, that of the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+    /// Further members of the request. They override those of the agent, and options.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub extra_body: Map<String, Value>,
     /// The reason to end the turn instead of sending the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<FinishReason>,

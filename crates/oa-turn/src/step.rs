@@ -195,7 +195,7 @@ pub enum PlanOutcome {
     /// The plan.
     Planned {
         /// The plan.
-        plan: StepPlan,
+        plan: Box<StepPlan>,
     },
 }
 

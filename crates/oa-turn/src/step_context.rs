@@ -1,8 +1,9 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use oa_types::wire::ToolChoice;
+use oa_types::wire::{Thinking, ToolChoice};
 use oa_types::{Cost, FinishReason, Message, Usage};
+use serde_json::Value;
 
 use crate::call::Call;
 use crate::plan::StepPlan;
@@ -67,6 +68,7 @@ impl StepContext {
 }
 
 #[expect(
+    clippy::must_use_candidate,
     clippy::return_self_not_must_use,
     reason = "the change is in the step, of which a handle is returned"
 )]
@@ -96,6 +98,31 @@ impl StepContext {
             }
             instructions.push_str(text.as_ref());
         })
+    }
+
+    /// Sets how much the model thinks before it answers this request: `true`, `false`, or an effort such as `"low"`.
+    pub fn thinking(&self, thinking: impl Into<Thinking>) -> Self {
+        self.change(|plan| plan.thinking = Some(thinking.into()))
+    }
+
+    /// Sets the sampling temperature of this request, from 0 to 2. The value is not checked.
+    pub fn temperature(&self, temperature: f32) -> Self {
+        self.change(|plan| plan.temperature = Some(temperature))
+    }
+
+    /// Sets the maximum length of the answer to this request, in tokens.
+    pub fn max_tokens(&self, tokens: u32) -> Self {
+        self.change(|plan| plan.max_tokens = Some(tokens))
+    }
+
+    /// Sets members of this request that have no method here, such as `[("top_k", 1)]`. They override members of the
+    /// same name. `messages` is ignored.
+    pub fn extra_body(
+        &self,
+        members: impl IntoIterator<Item = (impl Into<String>, impl Into<Value>)>,
+    ) -> Self {
+        let members = members.into_iter().map(|(name, value)| (name.into(), value.into()));
+        self.change(|plan| plan.extra_body.extend(members))
     }
 
     /// Ends the turn for this reason instead of sending the request. History does not change.

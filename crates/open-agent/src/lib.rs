@@ -249,6 +249,9 @@ pub mod guide {
     #[doc = include_str!("guide/mcp_server.md")]
     pub mod mcp_server {}
 
+    #[doc = include_str!("guide/model_settings.md")]
+    pub mod model_settings {}
+
     #[doc = include_str!("guide/oa.md")]
     pub mod oa {}
 

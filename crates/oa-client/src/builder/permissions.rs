@@ -73,8 +73,7 @@ impl AgentOptionsBuilder {
         self.auto_only_if(at_once, "can_use_tool_at_once")
     }
 
-    /// Sets a time limit for [`can_use_tool`](Self::can_use_tool), and the decision to use when it expires. By default
-    /// there is no limit.
+    /// Sets a time limit for [`can_use_tool`](Self::can_use_tool), none by default, and the decision when it expires.
     pub fn can_use_tool_timeout(
         mut self,
         limit: impl Into<Timeout>,

@@ -10,28 +10,16 @@ use crate::step::boxed;
 
 impl AgentOptionsBuilder {
     /// Runs code before each request of a turn. It receives the [`StepContext`] and can change the request's model,
-    /// tools and tool choice, add instructions, or end the turn. Several functions run in order. An error or a panic
-    /// ends the turn with an error of kind `Hook`.
+    /// tools, thinking and sampling, add instructions, or end the turn. Several functions run in order. An error or a
+    /// panic ends the turn with an error of kind `Hook`.
     ///
     /// ```
-    /// use oa_client::AgentOptions;
-    /// # use oa_tools::tool;
-    /// # use serde_json::json;
-    ///
-    /// # let search = tool("search", "Searches").build(|_| async { Ok(json!([])) });
-    /// let options = AgentOptions::builder()
-    ///     .model("qwen3:30b")
-    ///     .tool(search)
-    ///     .auto_execute_tools(true)
-    ///     .before_step(|step| async move {
-    ///         match step.number() {
-    ///             1 => step.tool_choice("search"), // first look it up
-    ///             _ => step.model("qwen3:4b").instructions("Answer in one sentence."),
-    ///         }
-    ///     })
-    ///     .build()?;
-    /// # drop(options);
-    /// # Ok::<(), oa_client::Error>(())
+    /// let options = oa_client::AgentOptions::builder().model("qwen3:30b").before_step(|step| async move {
+    ///     if step.number() > 1 {
+    ///         step.model("qwen3:4b").temperature(0.0).instructions("Answer in one sentence.");
+    ///     }
+    /// });
+    /// # options.build().unwrap();
     /// ```
     pub fn before_step<F, Fut>(mut self, plan: F) -> Self
     where

@@ -36,8 +36,7 @@ impl Client {
     /// [`pending_approvals`](Self::pending_approvals) and in history, which can be saved with them. Call
     /// [`approve`](Self::approve) or [`deny`](Self::deny), then [`continue_turn`](Self::continue_turn) without a type:
     /// further answers are text. To approve calls during the turn, set
-    /// [`can_use_tool`](crate::AgentOptionsBuilder::can_use_tool). While calls are open, invalid answers stay in
-    /// history.
+    /// [`can_use_tool`](crate::AgentOptionsBuilder::can_use_tool). Invalid answers stay in history until then.
     ///
     /// ```
     /// use oa_client::{AgentOptions, Client};

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use oa_chat::Provider;
 use oa_client::{AgentEvent, AgentOptions, AgentOptionsBuilder, Client, ErrorKind, query};
 use oa_executor::ExecutorOptions;
 use oa_testkit::{MemoryServer, Reply, Script, SocketServer};
@@ -375,6 +376,36 @@ async fn setters_apply_from_the_next_request() {
     let error = client.set_tools([echo(), echo()]).unwrap_err();
     assert_eq!(error.to_string(), "Duplicate tool name: echo");
     assert_eq!((client.options().model(), client.options().tools().len()), ("other", 0));
+}
+
+#[tokio::test]
+async fn thinking_is_set_between_prompts() {
+    let server = MemoryServer::new([Reply::text("One."), Reply::text("Two."), Reply::text("No.")]);
+    let options = manual(&server).provider(Provider::LmStudio).build().unwrap();
+    let mut client = Client::new(options.clone()).unwrap();
+    talk(&mut client, "Hi.").await;
+    client.set_thinking("low").unwrap();
+    client.change_parameters(|parameters| parameters.top_p = Some(0.5)).unwrap();
+    talk(&mut client, "Hi.").await;
+    assert_eq!(client.options().thinking(), Some(&"low".into()));
+    let quick = options.with_thinking(false).unwrap();
+    let quick = quick.with_parameters(|parameters| parameters.max_tokens = Some(9)).unwrap();
+    query("Hi.", &quick).await.unwrap().text().await.unwrap();
+    let sent = server.requests().into_iter().map(|request| {
+        let members = ["reasoning_effort", "top_p", "max_tokens"];
+        members.map(|name| request.json()[name].to_string()).join(" ")
+    });
+    let expected = ["null null null", r#""low" 0.5 null"#, r#""none" null 9"#];
+    assert_eq!(sent.collect::<Vec<_>>(), expected);
+}
+
+#[tokio::test]
+async fn thinking_needs_a_provider() {
+    let server = MemoryServer::new([Reply::text("One.")]);
+    let mut client = client(manual(&server));
+    assert_eq!(client.set_thinking(true).unwrap_err().kind(), ErrorKind::Config);
+    assert_eq!(client.options().thinking(), None);
+    assert_eq!(talk(&mut client, "Hi.").await, ["One."]);
 }
 
 /// Setting it has no effect while no turn runs.

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use oa_chat::Provider;
 use oa_client::{
     AgentEvent, AgentOptions, AgentOptionsBuilder, Client, ErrorKind, query, stop_when,
 };
@@ -75,6 +76,40 @@ async fn before_step_plans_each_request() {
     assert!(names(&requests[2]).is_empty());
     assert_eq!(*seen.lock().unwrap(), ["1 [] 1", r#"2 ["search"] 3"#, r#"3 ["add"] 5"#]);
     server.verify();
+}
+
+#[tokio::test]
+async fn a_step_sets_thinking_and_sampling() {
+    let server = MemoryServer::new([call("search"), call("add"), Reply::text("Done.")]);
+    let options = agent(&server).provider(Provider::Vllm).thinking("high").temperature(0.9);
+    let options = options.max_tokens(900).extra_body(json!({ "top_k": 40, "min_p": 0.1 }));
+    let options = options.before_step(|step| async move {
+        if step.number() == 2 {
+            step.thinking(false).temperature(0.1).max_tokens(90);
+            step.extra_body([("top_k", json!(1)), ("stop", json!("."))]);
+        }
+    });
+    let mut client = Client::new(options.build().unwrap()).unwrap();
+    client.ask("Go.").await.unwrap();
+    let sent = server.requests().into_iter().map(|request| {
+        let members = ["temperature", "max_tokens", "top_k", "min_p", "stop", "reasoning_effort"];
+        let request = request.json();
+        let values = members.map(|name| request.get(name).map_or("-".into(), Value::to_string));
+        format!("{} {}", values.join(" "), request["chat_template_kwargs"]["enable_thinking"])
+    });
+    let usual = r#"0.9 900 40 0.1 - "high" true"#;
+    assert_eq!(sent.collect::<Vec<_>>(), [usual, r#"0.1 90 1 0.1 "." - false"#, usual]);
+}
+
+#[tokio::test]
+async fn a_step_cannot_set_unknown_thinking() {
+    let server = strict([]);
+    let options = agent(&server).before_step(|step| async move { step.thinking(false) });
+    let mut client = Client::new(options.build().unwrap()).unwrap();
+    let error = client.ask("Go.").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(error.to_string().starts_with("thinking requires a provider"), "{error}");
+    assert!(client.history().is_empty());
 }
 
 #[tokio::test]

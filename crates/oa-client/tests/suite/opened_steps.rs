@@ -135,6 +135,7 @@ fn options(
                     0 => drop(step.only_tools(["add", "ask"])),
                     1 => drop(step.instructions("Hurry.").model("other")),
                     2 if step.number() > 2 => drop(step.end("enough")),
+                    3 => drop(step.temperature(0.5).max_tokens(50).extra_body([("seed", 7)])),
                     _ => {}
                 }
             }

@@ -130,7 +130,7 @@ impl Turn {
             PlanOutcome::Cut { by } => self.take_cut(by),
             PlanOutcome::Failed { error } => self.fails(error),
             PlanOutcome::Planned { plan } => {
-                self.plan(plan);
+                self.plan(*plan);
                 Ok(())
             }
         }

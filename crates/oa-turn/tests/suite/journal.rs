@@ -156,7 +156,7 @@ impl Perform for Worker<'_> {
         self.entry(name.clone(), || match self.choice(&name) {
             0 => PlanOutcome::Failed { error: Self::error(&name) },
             1 => PlanOutcome::Cut { by: CutBy::User },
-            choice => PlanOutcome::Planned { plan: plan(choice % 4) },
+            choice => PlanOutcome::Planned { plan: Box::new(plan(choice % 4)) },
         })
     }
 

@@ -2,8 +2,10 @@
 
 use oa_turn::{
     Action, Call, CallResult, Decision, ErrorKind, Fit, Options, PromptOutcome, RunOutcome,
-    ShortenOutcome, SteerAfterEnd, SteerQueue, Step, StepOutcome, StepPlan, StopOutcome, Turn,
+    ShortenOutcome, SteerAfterEnd, SteerQueue, Step, StepContext, StepOutcome, StepPlan,
+    StopOutcome, Turn,
 };
+use oa_types::wire::Thinking;
 use oa_types::{ErrorRecord, FinishReason, Message, Outcome};
 use serde_json::json;
 
@@ -169,6 +171,23 @@ fn planned() -> Turn {
     let mut turn = Turn::new(options);
     turn.submit(Message::user("Go.")).expect("the test is set up");
     turn
+}
+
+#[test]
+fn plans_are_stored_as_they_were_made() {
+    let mut turn = planned();
+    turn.next_action();
+    let plans = [Thinking::On, Thinking::Off, "low".into()].map(|thinking| {
+        let step = StepContext::new(turn.plan_step(1)).thinking(thinking);
+        step.temperature(0.2).max_tokens(90).extra_body([("top_k", 1), ("min_p", 0)]).plan()
+    });
+    let stored = plans.each_ref().map(|plan| serde_json::to_string(plan).unwrap());
+    let rest = r#""temperature":0.2,"max_tokens":90,"extra_body":{"top_k":1,"min_p":0}}"#;
+    let expected = ["true", "false", r#""low""#].map(|how| format!(r#"{{"thinking":{how},{rest}"#));
+    assert_eq!(stored, expected);
+    let read = stored.each_ref().map(|plan| serde_json::from_str::<StepPlan>(plan).unwrap());
+    assert_eq!(read, plans);
+    assert_eq!(serde_json::to_string(&StepPlan::default()).unwrap(), "{}");
 }
 
 #[test]

@@ -1,3 +1,4 @@
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 /// The amount of thinking before a model answers. Each provider has its own request member for it (QUIRKS row 146).
@@ -8,6 +9,8 @@ use serde_json::{Map, Value, json};
 /// assert_eq!(Thinking::from(false), Thinking::Off);
 /// assert_eq!(Thinking::from("low"), Thinking::Effort("low".into()));
 /// ```
+///
+/// In JSON, it is `true`, `false` or the effort.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Thinking {
@@ -28,6 +31,31 @@ impl From<bool> for Thinking {
 impl From<&str> for Thinking {
     fn from(effort: &str) -> Self {
         Self::Effort(effort.into())
+    }
+}
+
+impl Serialize for Thinking {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Effort(effort) => serializer.serialize_str(effort),
+            Self::Off => serializer.serialize_bool(false),
+            Self::On => serializer.serialize_bool(true),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Thinking {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Stored {
+            Switch(bool),
+            Effort(Box<str>),
+        }
+        Ok(match Stored::deserialize(deserializer)? {
+            Stored::Switch(on) => on.into(),
+            Stored::Effort(effort) => Self::Effort(effort),
+        })
     }
 }
 
