@@ -94,11 +94,11 @@ async fn a_step_sets_thinking_and_sampling() {
     let sent = server.requests().into_iter().map(|request| {
         let members = ["temperature", "max_tokens", "top_k", "min_p", "stop", "reasoning_effort"];
         let request = request.json();
-        let values = members.map(|name| request.get(name).map_or("-".into(), Value::to_string));
+        let values = members.map(|name| request[name].to_string());
         format!("{} {}", values.join(" "), request["chat_template_kwargs"]["enable_thinking"])
     });
-    let usual = r#"0.9 900 40 0.1 - "high" true"#;
-    assert_eq!(sent.collect::<Vec<_>>(), [usual, r#"0.1 90 1 0.1 "." - false"#, usual]);
+    let usual = r#"0.9 900 40 0.1 null "high" true"#;
+    assert_eq!(sent.collect::<Vec<_>>(), [usual, r#"0.1 90 1 0.1 "." null false"#, usual]);
 }
 
 #[tokio::test]
