@@ -162,6 +162,13 @@ pub(crate) const ROWS: &[Row] = &[
         limits: &[Limit { features: Features::Default, most: 20 }],
     },
     Row {
+        name: "oa-files",
+        place: Place::Layer(2),
+        ours: &["oa-redact", "oa-tools", "oa-types"],
+        external: Some(&["dunce", "serde", "serde_json"]),
+        limits: &[],
+    },
+    Row {
         name: "oa-macros",
         place: Place::Layer(2),
         ours: &[],
@@ -425,7 +432,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "oa-cli",
         place: Place::Layer(7),
-        ours: &["oa-markdown", "open-agent"],
+        ours: &["oa-files", "oa-markdown", "open-agent"],
         external: None,
         limits: &[],
     },

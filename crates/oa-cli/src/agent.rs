@@ -12,7 +12,7 @@ use open_agent::{
 use crate::failure::{Failure, Result};
 use crate::find::{self, Server};
 use crate::settings::Settings;
-use crate::{files, places, stand_in};
+use crate::{places, stand_in};
 
 /// An agent, with its server, permission mode and MCP connections.
 #[derive(Debug)]
@@ -203,7 +203,8 @@ pub(crate) async fn tools(settings: &Settings) -> Result<Tools> {
             _ => return Err(Failure::usage(format!("unknown tools {tools:?}: use files:DIR"))),
         }
     }
-    list.extend(files::tools(&folders)?.into_iter().map(|tool| Arc::new(tool) as _));
+    let files = oa_files::tools(&folders).map_err(open_agent::Error::from)?;
+    list.extend(files.into_iter().map(|tool| Arc::new(tool) as _));
     #[cfg(feature = "mcp")]
     let mcp = match settings.text("mcp") {
         Some(path) => Some(connect_mcp(path).await?),

@@ -74,6 +74,7 @@ At the prompt:
 
 Examples:
   oa chat --session trip                save the conversation, and continue it next time
+  oa chat -a photo.png \"What is this?\"  with an image, for a model that sees
   oa chat --mcp servers.json            with the tools of MCP servers
   oa chat --tools files:src --mode ask  with tools that read files; ask before each call
   echo \"Why is the sky blue?\" | oa chat > answer.md";
@@ -274,6 +275,9 @@ impl SettingArgs {
 pub(crate) struct ChatArgs {
     /// Send this prompt, print the answer, and exit. Standard input is appended, unless it is a terminal.
     pub(crate) prompt: Vec<String>,
+    /// An image, audio or text to send with the prompt, or - for standard input; may be repeated.
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) attach: Vec<PathBuf>,
     /// Save the conversation under this name, and continue it next time.
     #[arg(long, value_name = "NAME")]
     pub(crate) session: Option<String>,

@@ -1,5 +1,6 @@
 //! `oa chat`.
 
+mod attached;
 mod command;
 mod commands;
 mod composer;
@@ -18,8 +19,9 @@ mod view;
 use std::io::{IsTerminal, stdin, stdout};
 use std::sync::Arc;
 
+use oa_files::Attachment;
 use oa_markdown::Line;
-use open_agent::{Message, TerminalPrompt};
+use open_agent::Message;
 
 use self::conversation::Conversation;
 use self::keyboard::{Keyboard, restore_at_termination};
@@ -41,13 +43,14 @@ pub use self::view::View;
 /// Runs the command.
 pub(crate) fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
     // One worker thread, so that tool servers make progress while this thread waits for keys.
+    let files = attached::read(&args.attach)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let has_terminal = stdin().is_terminal() && stdout().is_terminal();
     let result = if has_terminal && args.prompt.is_empty() {
-        talk(&runtime, args, settings)
+        talk(&runtime, args, settings, files)
     } else {
-        runtime.block_on(once::run(args, settings))
+        runtime.block_on(once::run(args, settings, files))
     };
     // A tool that blocks must not keep the program from exiting.
     runtime.shutdown_background();
@@ -55,7 +58,12 @@ pub(crate) fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
 }
 
 /// Runs conversations until the user quits.
-fn talk(runtime: &tokio::runtime::Runtime, args: &ChatArgs, settings: Settings) -> Result<()> {
+fn talk(
+    runtime: &tokio::runtime::Runtime,
+    args: &ChatArgs,
+    settings: Settings,
+    files: Vec<Attachment>,
+) -> Result<()> {
     let has_styles = has_styles(&settings, stdout().is_terminal());
     let (questions, prompt) = Questions::new();
     let keyboard = Arc::new(Keyboard::take()?);
@@ -66,7 +74,12 @@ fn talk(runtime: &tokio::runtime::Runtime, args: &ChatArgs, settings: Settings) 
     };
     runtime.spawn(restore);
     let mut terminal = Terminal::new(has_styles, Arc::clone(&keyboard), questions);
-    let talked = converse(runtime, args, settings, prompt, has_styles, &mut terminal);
+    let label = match settings.text("mcp") {
+        Some(_) => "looking for a model and starting MCP servers",
+        None => "looking for a model",
+    };
+    let start = Conversation::start(args, settings, Person::Terminal(prompt), files);
+    let talked = converse(runtime, start, label, has_styles, &mut terminal);
     // Before MCP servers are closed, which may take a while: from here on, keys belong to the shell.
     keyboard.give_back();
     let conversation = talked?;
@@ -77,17 +90,11 @@ fn talk(runtime: &tokio::runtime::Runtime, args: &ChatArgs, settings: Settings) 
 /// Starts a conversation, and returns it when the user quits.
 fn converse(
     runtime: &tokio::runtime::Runtime,
-    args: &ChatArgs,
-    settings: Settings,
-    person: TerminalPrompt,
+    start: impl Future<Output = Result<Conversation>>,
+    label: &str,
     has_styles: bool,
     terminal: &mut Terminal,
 ) -> Result<Conversation> {
-    let label = match settings.text("mcp") {
-        Some(_) => "looking for a model and starting MCP servers",
-        None => "looking for a model",
-    };
-    let start = Conversation::start(args, settings, Person::Terminal(person));
     let started = runtime.block_on(terminal.wait(label, start))?;
     let mut conversation = started.ok_or_else(|| Failure::interrupted("stopped"))??;
     let keyboard = Arc::clone(&terminal.keyboard);
@@ -124,9 +131,8 @@ fn converse(
                 }
             }
             Entered::Prompt(prompt) => {
-                runtime.block_on(
-                    terminal.turn(&mut conversation, Begin::Prompt(Message::user(prompt))),
-                )?;
+                let prompt = attached::message(prompt, &conversation.attached);
+                runtime.block_on(terminal.turn(&mut conversation, Begin::Prompt(prompt)))?;
             }
         }
         for message in terminal.steered.drain(..) {
@@ -157,7 +163,7 @@ fn retry(
         terminal.say(commands::NO_PROMPT);
         return Ok(());
     };
-    terminal.say(&format!("› {}", history::beginning(&prompt.text())));
+    terminal.say(&format!("› {}", history::said(&prompt)));
     // Before those that wait for the next prompt.
     terminal.late.splice(0..0, taken.as_slice().iter().map(Message::text));
     let waiting = conversation.client.take_steered();

@@ -22,7 +22,6 @@ mod doctor;
 mod environment;
 mod failure;
 mod figure;
-mod files;
 mod find;
 mod likeness;
 mod manual;

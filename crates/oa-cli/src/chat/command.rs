@@ -22,6 +22,8 @@ pub enum Entered {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Command {
+    /// List the files that go with the next prompt, or add some; `none` removes them.
+    Attach(Option<String>),
     /// Empty the conversation.
     Clear,
     /// Show how full the context is.
@@ -54,6 +56,11 @@ pub enum Command {
 
 /// The commands: name, argument, and description.
 pub const COMMANDS: &[(&str, &str, &str)] = &[
+    (
+        "attach",
+        "[FILE]",
+        "list the files for the next prompt, or add some; `/attach none` removes them",
+    ),
     ("clear", "", "empty the conversation"),
     ("context", "", "show how much of the context is used"),
     ("help", "", "list the commands and the keys"),
@@ -74,7 +81,7 @@ pub const COMMANDS: &[(&str, &str, &str)] = &[
 pub const KEYS: &[(&str, &str)] = &[
     ("Alt-Enter", "begins a new line; pasted text may have several lines"),
     ("Up, Ctrl-R", "go back in the history of prompts, and search it"),
-    ("Tab", "completes a command"),
+    ("Tab", "completes a command, and after `/attach` the name of a file"),
     ("Ctrl-C", "stops the answer or the command; twice at an empty prompt, ends the program"),
     ("Ctrl-Z", "suspends the program, and `fg` continues it (not on Windows)"),
     ("typing", "while the model works, sends it a message before its next step; commands wait"),
@@ -122,6 +129,7 @@ pub fn parse(line: &str) -> Entered {
         Some(_) => Entered::Unknown(format!("/{name} takes no argument")),
     };
     match name {
+        "attach" => Entered::Command(Command::Attach(some)),
         "clear" => alone(Command::Clear),
         "context" => alone(Command::Context),
         "help" | "?" => alone(Command::Help),

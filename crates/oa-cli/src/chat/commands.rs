@@ -7,7 +7,7 @@ use tokio::runtime::Runtime;
 
 use super::command::{COMMANDS, Command, KEYS};
 use super::conversation::{Conversation, client, known_turns};
-use super::history::{beginning, overview};
+use super::history::{overview, said};
 use super::terminal::Terminal;
 use super::view::one_line;
 use crate::failure::{Failure, Result};
@@ -41,6 +41,9 @@ pub(super) fn greet(conversation: &Conversation, terminal: &mut Terminal) {
     }
     about.push("/help lists the commands".to_owned());
     terminal.say(&about.join(" · "));
+    if !conversation.attached.is_empty() {
+        terminal.say(&conversation.list_attached());
+    }
     #[cfg(feature = "mcp")]
     for failure in conversation.agent.mcp.iter().flat_map(|mcp| mcp.failures()) {
         terminal.fail(&format!("MCP server {}", failure.error()));
@@ -93,7 +96,7 @@ fn undo_late(conversation: &mut Conversation, terminal: &mut Terminal) -> Result
 }
 
 fn removed(message: &Message) -> String {
-    format!("Removed: {}", beginning(&message.text()))
+    format!("Removed: {}", said(message))
 }
 
 /// # Cancel safety
@@ -106,6 +109,14 @@ async fn run(
 ) -> Result<()> {
     let mut say = |text: String| remarks.push(Remark::Text(text));
     match command {
+        Command::Attach(line) => {
+            match line {
+                Some(none) if none == "none" => conversation.attached.clear(),
+                Some(line) => conversation.attach(line).await?,
+                None => {}
+            }
+            say(conversation.list_attached());
+        }
         Command::Clear => {
             conversation.client.clear_history();
             (conversation.unanswered, conversation.turns) = (None, Vec::new());

@@ -1,5 +1,6 @@
 //! A conversation, with its agent and its session.
 
+use oa_files::Attachment;
 use open_agent::session::{NewSession, SavedSession, SessionId, Timestamp};
 use open_agent::{AgentOptions, Client, Message, MessageRole, TerminalPrompt, json};
 
@@ -25,13 +26,20 @@ pub(super) struct Conversation {
     pub(super) turns: Vec<(Message, usize)>,
     /// The person at the terminal, if there is one.
     pub(super) person: Option<TerminalPrompt>,
+    /// The files that go with the next prompt. They stay until a prompt with them is in the history.
+    pub(super) attached: Vec<Attachment>,
 }
 
 impl Conversation {
-    pub(super) async fn start(args: &ChatArgs, settings: Settings, person: Person) -> Result<Self> {
-        let prompt =
-            if let Person::Terminal(prompt) = &person { Some(prompt.clone()) } else { None };
-        let agent = agent::build(&settings, person).await?;
+    pub(super) async fn start(
+        args: &ChatArgs,
+        settings: Settings,
+        asked: Person,
+        attached: Vec<Attachment>,
+    ) -> Result<Self> {
+        let person =
+            if let Person::Terminal(prompt) = &asked { Some(prompt.clone()) } else { None };
+        let agent = agent::build(&settings, asked).await?;
         let saved = match &args.session {
             Some(name) => Some(open_session(&settings, name).await?),
             None => None,
@@ -39,7 +47,8 @@ impl Conversation {
         let client = client(agent.options.clone(), saved.as_ref())?;
         let mode = settings.text("mode").unwrap_or(agent::MODE).to_owned();
         let turns = saved.as_ref().map_or_else(Vec::new, known_turns);
-        Ok(Self { client, agent, saved, settings, mode, unanswered: None, turns, person: prompt })
+        let unanswered = None;
+        Ok(Self { client, agent, saved, settings, mode, unanswered, turns, person, attached })
     }
 
     /// Closes the conversation and stops its MCP servers.
@@ -66,7 +75,10 @@ impl Conversation {
                 false => (history.len() > turn.before).then_some(turn.before),
             };
             match place {
-                Some(place) => self.turns.push((prompt, history.len() - place)),
+                Some(place) => {
+                    self.attached.retain(|file| !prompt.content.contains(file.block()));
+                    self.turns.push((prompt, history.len() - place));
+                }
                 None => self.unanswered = Some(prompt),
             }
         }

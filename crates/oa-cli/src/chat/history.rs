@@ -21,30 +21,52 @@ pub(super) fn overview(messages: &[Message], width: usize) -> Vec<Line> {
             MessageRole::Tool => "  → ",
             _ => "  ",
         };
+        let is_dim = !matches!(message.role, MessageRole::User | MessageRole::Assistant);
+        let style = if is_dim { Style::DIMMED } else { Style::PLAIN };
+        let (first, next) = ([Span::visible(sign, Style::DIMMED)], [Span::visible(INDENT, style)]);
+        let mut show = |text| lines.extend(wrap(&[text], &first, &next, width));
+        // Files belong to the text that they went with.
+        if message.role == MessageRole::User {
+            show(Span::new(&said(message), style));
+            continue;
+        }
         for block in &message.content {
-            let is_dim = !matches!(message.role, MessageRole::User | MessageRole::Assistant);
-            let style = if is_dim { Style::DIMMED } else { Style::PLAIN };
-            let text = match block {
-                ContentBlock::Text(text) => Span::new(&beginning(&text.text), style),
+            show(match block {
+                ContentBlock::Text(_) => Span::new(&part(block), style),
                 ContentBlock::ToolUse(call) => {
                     Span::visible(&beginning(&call_text(&call.name, &call.input)), style)
                 }
                 ContentBlock::ToolResult(result) => {
                     Span::visible(&result_text(&result.content), style)
                 }
-                ContentBlock::Audio(_) => Span::new("[audio]", style),
-                ContentBlock::Image(_) => Span::new("[image]", style),
                 _ => continue,
-            };
-            let (first, next) = (Span::visible(sign, Style::DIMMED), Span::visible(INDENT, style));
-            lines.extend(wrap(&[text], &[first], &[next], width));
+            });
         }
     }
     lines
 }
 
+/// Returns a message of the user on one line: the beginning of its text, and the files that went with it.
+pub(super) fn said(message: &Message) -> String {
+    let parts: Vec<_> = message.content.iter().map(part).filter(|part| !part.is_empty()).collect();
+    parts.join(" ")
+}
+
+/// Returns a part of a message on one line: the beginning of a text, or the kind of anything else.
+fn part(block: &ContentBlock) -> String {
+    match block {
+        ContentBlock::Audio(_) => "[audio]".to_owned(),
+        ContentBlock::Image(_) => "[image]".to_owned(),
+        ContentBlock::Text(text) => match oa_files::name_of(&text.text) {
+            Some(name) => format!("[file {}]", beginning(name)),
+            None => beginning(&text.text),
+        },
+        _ => String::new(),
+    }
+}
+
 /// Returns the beginning of a text, on one line.
-pub(super) fn beginning(text: &str) -> String {
+fn beginning(text: &str) -> String {
     one_line(text, LONGEST)
 }
 

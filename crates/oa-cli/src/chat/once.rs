@@ -9,15 +9,16 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
+use oa_files::Attachment;
 use open_agent::events::TurnText;
 use open_agent::redact::visible;
-use open_agent::{AgentEvent, ContentBlock, FinishReason, Message, ToolEvent};
+use open_agent::{AgentEvent, ContentBlock, FinishReason, ToolEvent};
 use tokio::sync::mpsc;
 
 use super::conversation::{Conversation, TurnRecord};
 use super::turn::{Begin, TurnUpdate, drive};
 use super::view::{View, call_text, denied_text, failed_text, remark, result_text};
-use super::{history, person};
+use super::{attached, history, person};
 use crate::agent::Person;
 use crate::args::ChatArgs;
 use crate::failure::{Failure, Result};
@@ -32,8 +33,12 @@ const QUIET: Duration = Duration::from_secs(2);
 const UNENDING: &str = "waiting for the end of standard input, which is part of the prompt; if it is not meant to be, use </dev/null";
 
 /// Sends the prompt, prints the answer, and returns.
-pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
-    let prompt = prompt(args)?;
+pub(super) async fn run(
+    args: &ChatArgs,
+    settings: Settings,
+    mut files: Vec<Attachment>,
+) -> Result<()> {
+    let prompt = prompt(args, &mut files)?;
     let (mut questions, terminal) = person::from_stdin();
     let person = if stdin().is_terminal() && stderr().is_terminal() {
         Person::Terminal(terminal)
@@ -41,7 +46,7 @@ pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
         Person::Nobody
     };
     let has_styles = stdout().is_terminal() && has_styles(&settings, true);
-    let mut conversation = Conversation::start(args, settings, person).await?;
+    let mut conversation = Conversation::start(args, settings, person, files).await?;
     #[cfg(feature = "mcp")]
     for failure in conversation.agent.mcp.iter().flat_map(|mcp| mcp.failures()) {
         tell(&format!("MCP server {}", failure.error()));
@@ -57,9 +62,9 @@ pub(super) async fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
     let judge = conversation.judge();
     let interrupt = conversation.client.interrupt_handle();
     let mut unsaved = None;
-    let Conversation { client, saved, .. } = &mut conversation;
+    let Conversation { client, saved, attached, .. } = &mut conversation;
     let mut interrupts = Interrupts::new()?;
-    let prompt = Message::user(prompt);
+    let prompt = attached::message(prompt, attached);
     let (at_start, before) = (client.history().len(), Cell::new(None));
     let mut is_shortened = false;
     let outcome = {
@@ -149,14 +154,20 @@ fn waiting(conversation: &Conversation) -> bool {
     can_decide && !calls.is_empty()
 }
 
-/// Returns the prompt: the arguments, followed by piped input.
-fn prompt(args: &ChatArgs) -> Result<String> {
+/// Returns the prompt: the arguments, followed by piped input, unless that is one of the files.
+fn prompt(args: &ChatArgs, files: &mut Vec<Attachment>) -> Result<String> {
     let mut prompt = args.prompt.join(" ");
-    if !stdin().is_terminal() {
+    let is_file = args.attach.iter().any(|path| path.as_os_str() == attached::INPUT);
+    if is_file || !stdin().is_terminal() {
         let bytes = piped()?;
         if bytes.len() as u64 > LONGEST {
             return Err(Failure::usage("standard input is longer than 16 MiB"));
         }
+        if is_file {
+            let file = Attachment::from_bytes("standard input", &bytes);
+            files.push(file.map_err(open_agent::Error::from)?);
+        }
+        let bytes = if is_file { Vec::new() } else { bytes };
         let piped = String::from_utf8(bytes)
             .map_err(|_| Failure::usage("standard input is not valid UTF-8"))?;
         let piped = piped.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&piped);

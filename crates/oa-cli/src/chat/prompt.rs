@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use open_agent::redact::printable;
 use reedline::{
-    Color, ColumnarMenu, DefaultCompleter, EditCommand, EditMode, Emacs, FileBackedHistory,
-    Highlighter, HistoryItem, KeyCode, KeyModifiers, MenuBuilder, Prompt, PromptEditMode,
-    PromptHistorySearch, Reedline, ReedlineEvent, ReedlineMenu, ReedlineRawEvent, Signal,
-    StyledText, default_emacs_keybindings,
+    Color, ColumnarMenu, Completer, DefaultCompleter, EditCommand, EditMode, Emacs,
+    FileBackedHistory, Highlighter, HistoryItem, KeyCode, KeyModifiers, MenuBuilder, Prompt,
+    PromptEditMode, PromptHistorySearch, Reedline, ReedlineEvent, ReedlineMenu, ReedlineRawEvent,
+    Signal, Span, StyledText, Suggestion, default_emacs_keybindings,
 };
 
 use super::command::COMMANDS;
@@ -85,7 +85,7 @@ impl PromptEditor {
                 interrupts: Arc::clone(&interrupts),
                 keyboard,
             }))
-            .with_completer(Box::new(completer))
+            .with_completer(Box::new(Names(completer)))
             .with_quick_completions(true)
             .with_menu(menu)
             .with_highlighter(Box::new(AsItIs(Arc::clone(&has_text))));
@@ -172,6 +172,24 @@ fn make_private(file: &Path) {
     }
     #[cfg(not(unix))]
     let _ = file;
+}
+
+/// Completes commands, and the names of files behind `/attach`.
+struct Names(DefaultCompleter);
+
+impl Completer for Names {
+    fn complete(&mut self, line: &str, position: usize) -> Vec<Suggestion> {
+        let typed = line.get(..position).unwrap_or(line);
+        let Some(files) = typed.strip_prefix("/attach ") else {
+            return self.0.complete(line, position);
+        };
+        let (begin, names) = oa_files::complete(files, places::expanded);
+        let span = Span::new(typed.len() - files.len() + begin, typed.len());
+        // The menu would write the others to the terminal as they are.
+        let is_shown = |name: &String| harmless(name) == *name && !name.contains(['\n', '\t']);
+        let named = |value| Suggestion { value, span, ..Suggestion::default() };
+        names.into_iter().filter(is_shown).map(named).collect()
+    }
 }
 
 struct Sign;

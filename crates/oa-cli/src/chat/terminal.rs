@@ -9,6 +9,7 @@ use std::time::Duration;
 use oa_markdown::{Color, Line, Span, Style, wrap};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
+use super::command::{Command, Entered, parse};
 use super::composer::{CUT, Composer, Input};
 use super::keyboard::{Keyboard, RawMode};
 use super::keys::Keys;
@@ -87,6 +88,13 @@ impl Terminal {
         } else {
             self.ahead.push_back(line);
         }
+    }
+
+    /// Returns true if files wait for the next prompt, so that a prompt behind them has to wait, too.
+    pub(super) fn has_files_ahead(&self) -> bool {
+        let is_attach =
+            |line: &String| matches!(parse(line), Entered::Command(Command::Attach(Some(_))));
+        self.ahead.iter().any(is_attach)
     }
 
     /// Returns the rows of the waiting lines.

@@ -26,6 +26,10 @@ use crate::advice::GONE;
 use crate::failure::{Result, with_causes};
 use crate::output::size;
 
+/// The remark on files of a prompt that could not be sent, for example because the model cannot see.
+const STILL_ATTACHED: &str =
+    "The files are still attached: /attach lists them, and /attach none removes them.";
+
 /// The number of events that may wait for the screen.
 const EVENTS: usize = 64;
 
@@ -154,6 +158,9 @@ impl Terminal {
         let continued = if prompt.is_some() { 0 } else { count.saturating_sub(messages) };
         let record = TurnRecord { prompt, before: messages, continued, is_shortened, repeats };
         conversation.note_turn(record).await;
+        if conversation.unanswered.is_some() && !conversation.attached.is_empty() {
+            view.note(STILL_ATTACHED, Style::DIMMED);
+        }
         self.late = view.take_steered();
         for late in &self.late {
             let late = late.replace('\n', "⏎");
@@ -219,6 +226,7 @@ impl Terminal {
     fn on_line(&mut self, line: String, view: &mut View, handles: &Handles) {
         match parse(&line) {
             Entered::Nothing => {}
+            Entered::Prompt(_) if self.has_files_ahead() => self.send_ahead(line),
             Entered::Prompt(text) => match handles.steer.steer(text.clone()) {
                 Ok(()) => {
                     view.steer(&text);

@@ -1,5 +1,6 @@
 //! The program as users and scripts run it: in a terminal, in a pipe, with real sockets.
 
+mod attach;
 mod documents;
 mod finding;
 mod installed;

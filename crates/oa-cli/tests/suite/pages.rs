@@ -85,6 +85,9 @@ impl Place {
         };
         write("reviews.jsonl", "\"Good.\"\n\"Bad.\"\n");
         write("notes/one.txt", "A note.\n");
+        write("notes.txt", "A note.\n");
+        write("photo.png", "Any text is a file that can be attached.");
+        write("recording.wav", "So is this one.");
         write("src/lib.rs", "\n");
         write(
             "servers.json",

@@ -6,9 +6,9 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use open_agent::{FnTool, ToolError, Value, json, tool};
-
-use crate::failure::{Failure, Result};
+use oa_tools::{FnTool, ToolError, tool};
+use oa_types::Error;
+use serde_json::{Value, json};
 
 /// The maximum number of names in a list, of lines found, and of files and folders searched, and the maximum length of
 /// a file's text in bytes.
@@ -18,19 +18,27 @@ const MOST_FILES: usize = 20_000;
 const LONGEST_TEXT: u64 = 64 * 1024;
 /// The maximum size of a searched file, in bytes: larger files are rarely text.
 const LARGEST_SEARCHED: u64 = 4 * 1024 * 1024;
+/// The maximum number of characters of a line that was found.
+const LONGEST_LINE: usize = 300;
 
 /// A folder, with all links in its path resolved.
 #[derive(Debug)]
 struct Folder(PathBuf);
 
-/// Returns the tools for some folders, a set for each: `read_file` for the first, `read_file_2` for the second.
-pub(crate) fn tools(folders: &[PathBuf]) -> Result<Vec<FnTool>> {
+/// Returns tools that list, read and search the files in some folders, and nothing outside them. Each folder has a set:
+/// `read_file` for the first, `read_file_2` for the second.
+///
+/// # Errors
+///
+/// `InvalidInput` if a path is not a folder, or the folder cannot be read.
+pub fn tools(folders: &[PathBuf]) -> Result<Vec<FnTool>, Error> {
     let mut roots: Vec<PathBuf> = Vec::new();
     for folder in folders {
         let root = folder.canonicalize().and_then(|root| {
             if root.is_dir() { Ok(root) } else { Err(std::io::ErrorKind::NotADirectory.into()) }
         });
-        let root = root.map_err(|error| Failure::usage(error.to_string()).at(folder.display()))?;
+        let root =
+            root.map_err(|error| Error::invalid_input(format!("{}: {error}", folder.display())))?;
         if !roots.contains(&root) {
             roots.push(root);
         }
@@ -212,8 +220,12 @@ impl Folder {
                 return;
             }
             if line.contains(wanted) {
-                let shown = oa_markdown::excerpt(line.trim(), 300);
-                lines.push(json!({ "file": name, "line": place + 1, "text": shown }));
+                let line = line.trim();
+                let text = match line.char_indices().nth(LONGEST_LINE) {
+                    Some((end, _)) => format!("{}…", &line[..end]),
+                    None => line.to_owned(),
+                };
+                lines.push(json!({ "file": name, "line": place + 1, "text": text }));
             }
         }
     }
@@ -240,7 +252,7 @@ mod tests {
         let (outer, folder) = folder();
         let names = |folders: &[PathBuf]| -> Vec<String> {
             let tools = tools(folders).unwrap();
-            tools.iter().map(|tool| open_agent::Tool::name(tool).to_owned()).collect()
+            tools.iter().map(|tool| oa_tools::Tool::name(tool).to_owned()).collect()
         };
         let one = ["list_files", "read_file", "find_in_files"];
         assert_eq!(names(&[folder.0.clone(), folder.0.join("sub/..")]), one);
@@ -254,7 +266,7 @@ mod tests {
             &folder.0,
             &folder.0.join("sub"),
         ]) {
-            let about = open_agent::Tool::description(tool);
+            let about = oa_tools::Tool::description(tool);
             let root = root.to_string_lossy();
             // The prefix of resolved paths on Windows, which nobody writes.
             let root = root.strip_prefix(r"\\?\").unwrap_or(&root);
