@@ -163,6 +163,11 @@ fn sampled(settings: &Settings, mut builder: AgentOptionsBuilder) -> Result<Agen
     if let Some(temperature) = settings.number("temperature") {
         builder = builder.temperature(temperature as f32);
     }
+    builder = builder.top_p(settings.number("top_p").map(|it| it as f32));
+    builder = builder.seed(settings.integer("seed"));
+    if let Some(members) = settings.object("extra_body") {
+        builder = builder.extra_body(members.clone().into());
+    }
     if let Some(tokens) = settings.integer("max_tokens") {
         builder = builder.max_tokens(u32::try_from(tokens).unwrap_or(u32::MAX));
     }

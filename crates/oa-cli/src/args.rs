@@ -90,7 +90,7 @@ Examples:
   oa doctor --json > report.json";
 
 const BATCH_EXAMPLES: &str = "\
-Each line of the input is a prompt: a JSON string, or an object with \"prompt\" and an optional \"id\". \
+Each line of the input is a prompt: a JSON string, or an object with \"prompt\", and \"id\" and \"attach\" if it has them. \
 Each line of the output is an object with \"index\", \"id\", and \"text\" or \"error\", in the order of the input.
 
 Replies are logged next to the output. If the program stops, run the same command again: \
@@ -156,6 +156,9 @@ const EFFECTS: &[(&str, bool, &[&str])] = &[
             "servers",
             "provider",
             "temperature",
+            "top_p",
+            "seed",
+            "extra_body",
             "max_tokens",
             "thinking",
             "stand_in",
@@ -208,6 +211,15 @@ pub(crate) struct SettingArgs {
     /// The sampling temperature, from 0 to 2.
     #[arg(long)]
     temperature: Option<String>,
+    /// The share of likely tokens to choose from, above 0 and up to 1.
+    #[arg(long)]
+    top_p: Option<String>,
+    /// The seed of sampling: with the same one, many servers repeat an answer.
+    #[arg(long)]
+    seed: Option<String>,
+    /// More members of requests, for servers that know them: '{"min_p": 0.05, "top_k": 40}'.
+    #[arg(long, value_name = "JSON")]
+    extra_body: Option<String>,
     /// The maximum length of an answer, in tokens.
     #[arg(long)]
     max_tokens: Option<String>,
@@ -254,6 +266,9 @@ impl SettingArgs {
             one("provider", &self.provider),
             one("system", &self.system),
             one("temperature", &self.temperature),
+            one("top_p", &self.top_p),
+            one("seed", &self.seed),
+            one("extra_body", &self.extra_body),
             one("max_tokens", &self.max_tokens),
             one("thinking", &self.thinking),
             one("context", &self.context),
@@ -311,7 +326,7 @@ pub(crate) struct DoctorArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct BatchArgs {
-    /// The prompts, one per line: {"prompt": "Why?", "id": 7}, or "Why?".
+    /// The prompts, one per line: {"prompt": "Why?", "id": 7, "attach": ["a.png"]}, or "Why?".
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) input: PathBuf,
     /// The replies, one per line. Their log is next to it, with the suffix `.log`.

@@ -1,25 +1,24 @@
 //! `oa batch`.
 
-mod prompt;
-
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
+use std::io::{self, BufReader, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use indicatif::ProgressBar;
-use open_agent::{BatchLog, BatchOptions, BatchProgress, ErrorKind, Message, json, run_batch};
+use oa_files::{Prompt, Prompts};
+use open_agent::{
+    BatchLog, BatchOptions, BatchProgress, Error, ErrorKind, Message, json, run_batch,
+};
 
-use self::prompt::Prompt;
 use crate::agent::{self, Person};
 use crate::args::BatchArgs;
 use crate::failure::{Failure, Result};
 use crate::figure::{left_over, rate};
-use crate::output::{BYTE_ORDER_MARK, progress_bar, tell};
+use crate::output::{progress_bar, tell};
+use crate::places;
 use crate::runtime::{Interrupts, runtime};
 use crate::settings::Settings;
-
-/// The longest line of the input, in bytes.
-const LONGEST: u64 = 16 * 1024 * 1024;
 
 /// Advice if a prompt is not the one that was answered.
 const CHANGED: &str = "The input has changed since an earlier run. Choose another output, or delete the log to ask again.";
@@ -50,12 +49,17 @@ async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
         ));
     }
     let options = BatchOptions::new(agent.options).concurrency(args.at_once).in_input_order(true);
-    let prompts = Lines::new(file).map_while(Result::ok).map(|prompt| Message::user(prompt.text));
+    // Files are read again when their prompt is sent, so that only a few are in memory.
+    let (lost, folder) = (Arc::new(OnceLock::new()), folder_of(input));
+    let prompts = Prompts::new(BufReader::new(file)).map_while({
+        let lost = Arc::clone(&lost);
+        move |prompt| prompt.and_then(|it| message(&it, &folder)).map_err(|why| lost.set(why)).ok()
+    });
     let prompts = Counted { prompts, left: count };
     let mut batch = run_batch(prompts, options.log(replies))?;
 
     // Ids are read again along with the replies, so that they need not be kept in memory.
-    let mut lines = Lines::new(File::open(input).map_err(at_input)?);
+    let mut lines = Prompts::new(BufReader::new(File::open(input).map_err(at_input)?));
     let part = beside(&target, "part");
     let at_part = |error: io::Error| Failure::new(error.to_string()).at(part.display());
     let mut output = BufWriter::new(File::create(&part).map_err(at_part)?);
@@ -103,6 +107,10 @@ async fn answer(args: &BatchArgs, settings: &Settings) -> Result<()> {
         show(&bar, &batch.progress());
     }
     bar.finish_and_clear();
+    if let Some(why) = lost.get() {
+        let _ = fs::remove_file(&part);
+        return Err(Failure::usage(why.to_string()).at(input.display()));
+    }
     output.flush().map_err(at_part)?;
     drop(output);
     // Only now, so that an output file is always complete.
@@ -145,56 +153,25 @@ fn check_files(input: &Path, output: &Path, target: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Checks every line, and returns the number of prompts.
+/// Returns the folder of a file, in which the paths in it begin.
+fn folder_of(path: &Path) -> PathBuf {
+    path.parent().map(Path::to_owned).unwrap_or_default()
+}
+
+/// Returns the message of a prompt, with its files.
+fn message(prompt: &Prompt, folder: &Path) -> Result<Message, open_agent::types::Error> {
+    prompt.message(|path| folder.join(places::expanded(path)))
+}
+
+/// Checks every line and its files, and returns the number of prompts.
 fn checked(file: &File, path: &Path) -> Result<usize> {
-    let count = Lines::new(file).try_fold(0, |count, prompt| prompt.map(|_| count + 1));
-    let count = count.map_err(|failure| failure.at(path.display()))?;
+    let (mut prompts, folder) = (Prompts::new(BufReader::new(file)), folder_of(path));
+    let count = prompts.try_fold(0, |count, it| Ok(message(&it?, &folder).map(|_| count + 1)?));
+    let count = count.map_err(|why: Error| Failure::from(why).at(path.display()))?;
     if count == 0 {
         return Err(Failure::usage("the file contains no prompts").at(path.display()));
     }
     Ok(count)
-}
-
-/// The prompts of an input.
-struct Lines<R> {
-    reader: BufReader<R>,
-    number: usize,
-}
-
-impl<R: Read> Lines<R> {
-    fn new(input: R) -> Self {
-        Self { reader: BufReader::new(input), number: 0 }
-    }
-
-    /// Reads a line; `None` at the end.
-    fn read(&mut self) -> Result<Option<Vec<u8>>> {
-        let mut line = Vec::new();
-        let count = self.reader.by_ref().take(LONGEST + 1).read_until(b'\n', &mut line)?;
-        if count == 0 {
-            return Ok(None);
-        }
-        if count as u64 > LONGEST {
-            return Err(Failure::usage("longer than 16 MiB"));
-        }
-        // Editors on Windows begin a file with a byte order mark.
-        let mark = if self.number == 1 { BYTE_ORDER_MARK } else { "" };
-        Ok(Some(line.strip_prefix(mark.as_bytes()).unwrap_or(&line).to_vec()))
-    }
-}
-
-impl<R: Read> Iterator for Lines<R> {
-    type Item = Result<Prompt>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            self.number += 1;
-            let line = self.read().transpose()?;
-            let prompt = line.and_then(|line| Prompt::parse(&line).map_err(Failure::usage));
-            if let Some(prompt) = prompt.transpose() {
-                return Some(prompt.map_err(|why| why.at(format_args!("line {}", self.number))));
-            }
-        }
-    }
 }
 
 /// An iterator over prompts with a known length.

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use open_agent::Provider;
 use open_agent::types::BaseUrl;
+use serde_json::Map;
 
 pub use self::error::SettingsError;
 pub use self::setting::{Kind, SETTINGS, Setting, Value};
@@ -169,6 +170,12 @@ impl Settings {
             Some(Value::List(list)) => list,
             _ => &[],
         }
+    }
+
+    /// Returns a setting that is an object.
+    #[must_use]
+    pub fn object(&self, key: &str) -> Option<&Map<String, serde_json::Value>> {
+        if let Value::Object(members) = self.value(key)? { Some(members) } else { None }
     }
 
     /// Returns true if a setting is on.

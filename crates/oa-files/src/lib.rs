@@ -1,4 +1,4 @@
-//! Files for language models: attached to a prompt, or read by tools.
+//! Files for language models: attached to a prompt, read by tools, or full of prompts.
 //!
 //! # When to use this crate directly
 //!
@@ -10,10 +10,12 @@
 mod attachment;
 mod folder;
 mod paths;
+mod prompts;
 
 pub use crate::attachment::{Attachment, name_of};
 pub use crate::folder::tools;
 pub use crate::paths::{complete, paths};
+pub use crate::prompts::{Prompt, Prompts};
 
 /// Compiles the example of the README.
 #[cfg(doctest)]

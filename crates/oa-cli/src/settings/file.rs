@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use oa_markdown::excerpt;
-use toml::de::{DeTable, DeValue};
+use serde_json::{Map, Number, Value as Json};
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
 
 use super::error::SettingsError;
-use super::setting::{Kind, SETTINGS, Setting, Value, find};
+use super::setting::{Kind, SETTINGS, Setting, Value, find, object};
 use crate::likeness::closest;
 
 /// Reads a file. Returns each setting with its value and line.
@@ -60,6 +62,8 @@ fn value_of(setting: &Setting, value: &DeValue<'_>) -> Result<Value, String> {
             };
         }
         (Kind::List, _) => return wrong("a list of strings"),
+        (Kind::Object, DeValue::Table(table)) => return object(members(table)?),
+        (Kind::Object, _) => return wrong("a table"),
         (Kind::Switch, DeValue::Boolean(is_on)) => return Ok(Value::Switch(*is_on)),
         (Kind::Switch, _) => return wrong("true or false"),
         (Kind::Integer, DeValue::Integer(number)) => number.as_str().replace('_', ""),
@@ -71,4 +75,35 @@ fn value_of(setting: &Setting, value: &DeValue<'_>) -> Result<Value, String> {
         _ => return wrong("a string"),
     };
     setting.parse(&[text])
+}
+
+fn members(table: &DeTable<'_>) -> Result<Map<String, Json>, String> {
+    let member = |(name, value): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)| {
+        let (name, value) = (name.get_ref(), json(value.get_ref()));
+        Ok((name.to_string(), value.map_err(|why| format!("{name}: {why}"))?))
+    };
+    table.iter().map(member).collect()
+}
+
+fn json(value: &DeValue<'_>) -> Result<Json, String> {
+    Ok(match value {
+        DeValue::String(text) => Json::from(&**text),
+        DeValue::Boolean(is_on) => Json::from(*is_on),
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+            .map_err(|_| "the number is too large")?
+            .into(),
+        // Infinity and its like are no JSON.
+        DeValue::Float(number) => number
+            .as_str()
+            .parse()
+            .ok()
+            .and_then(Number::from_f64)
+            .ok_or("must be a finite number")?
+            .into(),
+        DeValue::Array(items) => {
+            items.iter().map(|item| json(item.get_ref())).collect::<Result<_, _>>()?
+        }
+        DeValue::Table(table) => members(table)?.into(),
+        DeValue::Datetime(_) => return Err("a date must be a string".to_owned()),
+    })
 }

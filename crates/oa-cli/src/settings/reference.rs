@@ -35,6 +35,7 @@ pub fn example() -> String {
                 "[\"http://localhost:1234/v1\", \"http://gpu:8000/v1\"]".to_owned()
             }
             Kind::List => "[\"files:~/notes\"]".to_owned(),
+            Kind::Object => "{ min_p = 0.05, top_k = 40 }".to_owned(),
             Kind::Number => "0.7".to_owned(),
             Kind::Switch => "true".to_owned(),
             Kind::Text if setting.key == "provider" => "\"llama.cpp\"".to_owned(),
@@ -65,6 +66,7 @@ fn values(setting: &Setting) -> String {
             "a list of strings, separated by commas in the variable and the flag".to_owned()
         }
         Kind::Number => "a number".to_owned(),
+        Kind::Object => "a table, in the variable and the flag a JSON object".to_owned(),
         Kind::Path => "a path".to_owned(),
         Kind::Secret => "a secret".to_owned(),
         Kind::Switch => "`true` or `false`".to_owned(),

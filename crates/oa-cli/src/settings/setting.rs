@@ -3,6 +3,7 @@
 use std::fmt;
 
 use open_agent::Provider;
+use serde_json::Map;
 
 /// A setting.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +35,8 @@ pub enum Kind {
     List,
     /// A number, at least 0.
     Number,
+    /// Members of a JSON object; a table in the file.
+    Object,
     /// A path. A leading `~` is the home folder.
     Path,
     /// A string that is never shown.
@@ -54,6 +57,8 @@ pub enum Value {
     List(Vec<String>),
     /// Of [`Kind::Number`], as written.
     Number(String),
+    /// Of [`Kind::Object`].
+    Object(Map<String, serde_json::Value>),
     /// Of [`Kind::Secret`].
     Secret(String),
     /// Of [`Kind::Switch`].
@@ -74,6 +79,7 @@ impl Value {
             Self::Integer(number) => number.to_string(),
             Self::List(list) => list.join(", "),
             Self::Number(text) | Self::Text(text) => text.clone(),
+            Self::Object(members) => serde_json::Value::from(members.clone()).to_string(),
             Self::Secret(_) => "****".to_owned(),
             Self::Switch(is_on) => is_on.to_string(),
         }
@@ -137,6 +143,30 @@ pub const SETTINGS: &[Setting] = &[
         kind: Kind::Number,
         default: "the server's",
         about: "the sampling temperature, from 0 to 2",
+    },
+    Setting {
+        key: "top_p",
+        variable: "OPEN_AGENT_TOP_P",
+        flag: Some("top-p"),
+        kind: Kind::Number,
+        default: "the server's",
+        about: "the share of likely tokens from which the next one is chosen, above 0 and up to 1",
+    },
+    Setting {
+        key: "seed",
+        variable: "OPEN_AGENT_SEED",
+        flag: Some("seed"),
+        kind: Kind::Integer,
+        default: "the server's, usually a random one",
+        about: "the seed of sampling: with the same one, many servers repeat an answer",
+    },
+    Setting {
+        key: "extra_body",
+        variable: "OPEN_AGENT_EXTRA_BODY",
+        flag: Some("extra-body"),
+        kind: Kind::Object,
+        default: "none",
+        about: "members for every request that no setting has, such as `min_p` and `top_k`, for servers that know them",
     },
     Setting {
         key: "max_tokens",
@@ -255,7 +285,8 @@ impl Setting {
                 return Err(format!("{one:?} is not one of {}", words.join(", ")));
             }
             Kind::Integer => match one.parse() {
-                Ok(number) if number > 0 => Value::Integer(number),
+                Ok(number) if number > 0 || self.key == "seed" => Value::Integer(number),
+                _ if self.key == "seed" => return Err(format!("{one:?} is not a whole number")),
                 _ => return Err(format!("{one:?} is not a whole number above 0")),
             },
             Kind::List => {
@@ -267,6 +298,13 @@ impl Setting {
                 Ok(number) if number.is_finite() && number >= 0.0 => Value::Number(one.to_owned()),
                 _ => return Err(format!("{one:?} is not a number of at least 0")),
             },
+            Kind::Object => {
+                let members = serde_json::from_str(one).map_err(|error| {
+                    let error = error.to_string().replace(" at line 1 ", " at ");
+                    format!(r#"expected JSON like {{"min_p": 0.05}}: {error}"#)
+                })?;
+                object(members)?
+            }
             Kind::Path | Kind::Text => Value::Text(one.to_owned()),
             Kind::Secret => Value::Secret(one.to_owned()),
             Kind::Switch => match one {
@@ -289,9 +327,32 @@ impl Setting {
             "temperature" if told.parse::<f64>().is_ok_and(|it| it > 2.0) => {
                 Err(format!("{told} is not a number from 0 to 2"))
             }
+            "top_p" if told.parse::<f32>().is_ok_and(|it| !(it > 0.0 && it <= 1.0)) => {
+                Err(format!("{told} is not a number above 0 and up to 1"))
+            }
             _ => Ok(()),
         }
     }
+}
+
+/// Settings that servers know by the same name, in the same form.
+const MEMBERS: [&str; 4] = ["max_tokens", "seed", "temperature", "top_p"];
+
+/// Returns members of a request, unless they would break it. A setting among them was meant to be one: in TOML, what
+/// follows the head of a table is part of the table. It could be a key, or override what `/model` says.
+pub(super) fn object(members: Map<String, serde_json::Value>) -> Result<Value, String> {
+    let is_meant = |name: &str| find(name).is_some() && !MEMBERS.contains(&name);
+    for (name, value) in &members {
+        if is_meant(name) {
+            return Err(format!(
+                "{name} is a setting, and not a member of a request: set it outside"
+            ));
+        }
+        if name == "messages" || (name == "stream" && *value != false) {
+            return Err(format!("{name} is not to be set"));
+        }
+    }
+    Ok(Value::Object(members))
 }
 
 /// Returns a URL without what may be a password or a key. A client refuses such a URL, but it can be set.

@@ -51,6 +51,60 @@ fn errors_of_the_client_name_the_line() {
 }
 
 #[test]
+fn extra_members_are_checked() {
+    let flag = |json: &str| {
+        let flags = [("extra_body", vec![json.to_owned()])];
+        let merged = Settings::merge(&flags, |_| None, None);
+        merged.map(|settings| settings.report()).map_err(|error| error.to_string())
+    };
+    let begin = r#"the flag --extra-body: expected JSON like {"min_p": 0.05}: "#;
+    for (json, why) in [
+        (r#"{"min_p": }"#, "expected value at column 11"),
+        ("{\"a\": 1,\n b}", "key must be a string at line 2 column 2"),
+        ("[1]", "invalid type: sequence, expected a map at column 0"),
+        ("min_p=0.05", "expected value at column 1"),
+    ] {
+        assert_eq!(flag(json), Err(format!("{begin}{why}")), "{json}");
+    }
+    let report = flag(r#"{"min_p": 0.05, "seed": -1, "stream": false}"#).unwrap();
+    let shown = r#"extra_body   {"min_p":0.05,"seed":-1,"stream":false}  [flag --extra-body]"#;
+    assert!(report.contains(shown), "{report}");
+
+    let key = "sk-canary-0123456789";
+    let told = fails(&format!("[extra_body]\nmin_p = 0.05\napi_key = '{key}'"));
+    let why = "api_key is a setting, and not a member of a request: set it outside";
+    assert_eq!(told, format!("config.toml, line 1: extra_body: {why}"));
+    for (text, why) in [
+        ("extra_body = 5", "must be a table"),
+        ("extra_body = {stream = true}", "stream is not to be set"),
+        ("extra_body.messages = []", "messages is not to be set"),
+        ("extra_body = {a = [{b = inf}]}", "a: b: must be a finite number"),
+        ("extra_body = {a = 9223372036854775808}", "a: the number is too large"),
+        ("extra_body = {a = 2026-01-01}", "a: a date must be a string"),
+    ] {
+        assert_eq!(fails(text), format!("config.toml, line 1: extra_body: {why}"));
+    }
+    let file =
+        "[extra_body]\nmask = 0x1F\nlarge = 1_000\nlow = -0.5\n[extra_body.more]\nmodels = ['a']";
+    let settings = Settings::merge(&[], |_| None, Some((Path::new("c"), file))).unwrap();
+    let wanted =
+        open_agent::json!({"mask": 31, "large": 1000, "low": -0.5, "more": {"models": ["a"]}});
+    assert_eq!(settings.object("extra_body"), wanted.as_object());
+}
+
+#[test]
+fn sampling_settings_have_bounds() {
+    for wrong in ["0", "1.01", "1e-60"] {
+        let why = format!("{wrong} is not a number above 0 and up to 1");
+        assert_eq!(
+            fails(&format!("top_p = {wrong}")),
+            format!("config.toml, line 1: top_p: {why}")
+        );
+    }
+    assert_eq!(fails("seed = -1"), "config.toml, line 1: seed: \"-1\" is not a whole number");
+}
+
+#[test]
 fn secrets_are_masked() {
     let key = "sk-canary-0123456789";
     let text = format!("api_key = '{key}'");

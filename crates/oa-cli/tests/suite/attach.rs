@@ -105,6 +105,66 @@ fn a_continued_session_keeps_its_files() {
     assert_eq!(asked, [wanted, &format!("saw {wanted}."), "second"]);
 }
 
+/// Their paths begin in the folder of the input, and each is looked at before the first prompt is sent.
+#[test]
+fn lines_of_a_batch_have_files() {
+    let (home, server) = (home(), sees());
+    let folder = home.path().join("in");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("d.png"), PNG).unwrap();
+    let run = |lines: &str| {
+        std::fs::write(folder.join("in.jsonl"), lines).unwrap();
+        home.run(&["batch", "in/in.jsonl", "-o", "out.jsonl", "--base-url", &server.url()], "")
+    };
+    let good = "{\"prompt\": \"one\", \"attach\": [\"d.png\", \"../a.wav\"]}\n";
+    for (bad, wanted) in
+        [("none", not_found()), (".", "this is a folder: attach the files in it".to_owned())]
+    {
+        let output = run(&format!("{good}{{\"prompt\": \"two\", \"attach\": [\"{bad}\"]}}\n"));
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let told = text(&output.stderr);
+        assert!(told.starts_with("oa: in/in.jsonl: line 2: ") && told.contains(&wanted), "{told}");
+    }
+    assert!(server.server.requests().is_empty());
+    let output = run(good);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(sent(&server), ["one+[image_url]+[input_audio]"]);
+    // With another content, it is another prompt.
+    std::fs::write(folder.join("d.png"), [PNG, &[0]].concat()).unwrap();
+    let output = run(good);
+    assert!(text(&output.stderr).contains("prompt 0 is not the one"), "{output:?}");
+}
+
+/// It was there when the batch began.
+#[test]
+fn a_file_that_is_gone_stops_a_batch() {
+    let home = home();
+    let path = home.path().join("a.png");
+    let gone = path.clone();
+    let reply = Reply::by(move |request: &Request| {
+        // When it answers the first prompt.
+        let _ = std::fs::remove_file(&gone);
+        Reply::text(request.messages().last().map(shown).unwrap_or_default())
+    });
+    let server = Server::start(Script::new().models(["m"]).otherwise(reply));
+    let lines = "\"one\"\n{\"prompt\": \"two\", \"attach\": [\"a.png\"]}\n";
+    std::fs::write(home.path().join("in.jsonl"), lines).unwrap();
+    let url = server.url();
+    let batch = ["batch", "in.jsonl", "-o", "out.jsonl", "--at-once", "1", "--base-url", &url];
+    let output = home.run(&batch, "");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let wanted = format!("oa: in.jsonl: line 2: a.png: {}\n", not_found());
+    assert!(text(&output.stderr).contains(&wanted), "{output:?}");
+    assert!(
+        !home.path().join("out.jsonl").exists() && !home.path().join("out.jsonl.part").exists()
+    );
+    // The first reply is not lost.
+    std::fs::write(&path, PNG).unwrap();
+    let output = home.run(&batch, "");
+    assert!(text(&output.stderr).contains("1 replies are in the log"), "{output:?}");
+    assert_eq!(sent(&server), ["two+[image_url]"]);
+}
+
 #[cfg(unix)]
 fn chat(home: &Home, server: &Server, more: &[&str]) -> Terminal {
     let chat = ["chat", "--base-url", &server.url()];

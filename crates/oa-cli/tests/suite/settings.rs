@@ -48,7 +48,7 @@ impl Made {
             Place::Variable => self.variables.push((setting.variable.to_owned(), value)),
             Place::File => {
                 let value = match setting.kind {
-                    Kind::Integer | Kind::Number | Kind::Switch => value,
+                    Kind::Integer | Kind::Number | Kind::Object | Kind::Switch => value,
                     Kind::List => format!("[{value:?}]"),
                     _ => format!("{value:?}"),
                 };
@@ -145,6 +145,20 @@ fn acts(setting: &Setting, place: Place) {
             let asked = made("Be brief.").asked(&[]);
             assert_eq!(asked.messages()[0]["content"], "Be brief.");
         }
+        "extra_body" => {
+            let value = match place {
+                Place::File => r#"{ min_p = 0.05, top = { k = [40, -1, "a"] }, on = true }"#,
+                Place::Variable => r#"{"min_p": 0.05, "top": {"k": [40, -1, "a"]}, "on": true}"#,
+            };
+            let made = made(value).asked(&[]);
+            let asked = made.json();
+            assert_eq!(asked["min_p"], 0.05);
+            assert_eq!(asked["top"], json!({"k": [40, -1, "a"]}));
+            assert_eq!(asked["on"], true);
+            assert!(asked["messages"].is_array());
+        }
+        "seed" => assert_eq!(made("0").asked(&[]).json()["seed"], 0),
+        "top_p" => assert_eq!(made("0.5").asked(&[]).json()["top_p"], 0.5),
         "temperature" => assert_eq!(made("0.5").asked(&[]).json()["temperature"], 0.5),
         "thinking" => {
             let asked = made("off").asked(&["--provider", "vLLM"]);
