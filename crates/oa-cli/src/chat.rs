@@ -43,11 +43,12 @@ pub use self::view::View;
 /// Runs the command.
 pub(crate) fn run(args: &ChatArgs, settings: Settings) -> Result<()> {
     // One worker thread, so that tool servers make progress while this thread waits for keys.
-    let files = attached::read(&args.attach)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let has_terminal = stdin().is_terminal() && stdout().is_terminal();
-    let result = if has_terminal && args.prompt.is_empty() {
+    let talks = has_terminal && args.prompt.is_empty();
+    let files = attached::read(&args.attach, talks)?;
+    let result = if talks {
         talk(&runtime, args, settings, files)
     } else {
         runtime.block_on(once::run(args, settings, files))

@@ -1,7 +1,7 @@
 //! Paths as people type them and terminals paste them.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 
 use oa_files::{complete, paths};
 use proptest::prelude::*;
@@ -26,7 +26,7 @@ fn lines_are_words_as_in_a_shell() {
     let found = |line: &str| -> Vec<String> {
         let found = paths(line, within(folder.path())).unwrap();
         let inner = |path: PathBuf| match path.strip_prefix(folder.path()) {
-            Ok(inner) => inner.to_string_lossy().into_owned(),
+            Ok(inner) => inner.to_string_lossy().replace(MAIN_SEPARATOR, "/"),
             Err(_) => path.to_string_lossy().into_owned(),
         };
         found.into_iter().map(inner).collect()

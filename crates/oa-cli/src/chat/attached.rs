@@ -6,15 +6,20 @@ use oa_files::Attachment;
 use open_agent::{Error, Message};
 
 use super::conversation::Conversation;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::places;
 
-/// The name of standard input, and of what comes from it.
+/// The name of standard input.
 pub(super) const INPUT: &str = "-";
 
-/// Reads the files of the command line; those of standard input are read along with the prompt.
-pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<Attachment>> {
-    let files = paths.iter().filter(|path| path.as_os_str() != INPUT).map(|path| {
+/// Reads the files of the command line. Standard input is read along with the prompt, and not where it is typed.
+pub(super) fn read(paths: &[PathBuf], talks: bool) -> Result<Vec<Attachment>> {
+    let is_input = |path: &&PathBuf| path.as_os_str() == INPUT;
+    if talks && paths.iter().any(|path| is_input(&path)) {
+        let why = "-: this is the terminal: send the file through a pipe, and pass a prompt";
+        return Err(Failure::usage(why));
+    }
+    let files = paths.iter().filter(|path| !is_input(path)).map(|path| {
         // Shells do not expand the `~` of `--attach=~/photo.png`.
         let path = path.to_str().map_or_else(|| path.clone(), places::expanded);
         Attachment::read(&path).map_err(Error::from)

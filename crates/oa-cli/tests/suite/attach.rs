@@ -229,6 +229,17 @@ fn a_prompt_sent_again_keeps_its_files() {
     enter(&terminal, "/attach", "No files are attached");
 }
 
+#[cfg(unix)]
+#[test]
+fn the_terminal_is_no_file() {
+    let (home, server) = (home(), sees());
+    let chat = ["chat", "--base-url", &server.url(), "-a", "-"];
+    let mut terminal = Terminal::start(&home, &chat);
+    assert_eq!(terminal.wait_for_end().code(), Some(2));
+    terminal
+        .wait_for("oa: -: this is the terminal: send the file through a pipe, and pass a prompt");
+}
+
 /// Such as one that the model cannot see.
 #[cfg(unix)]
 #[test]
