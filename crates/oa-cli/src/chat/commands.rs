@@ -67,6 +67,7 @@ pub(super) fn perform(
     if command == Command::Undo && undo_late(conversation, terminal)? {
         return Ok(());
     }
+    let attaches = matches!(command, Command::Attach(_));
     let mut remarks = Vec::new();
     let work = run(conversation, command, &mut remarks);
     let done = runtime.block_on(terminal.wait("working", work))?;
@@ -80,7 +81,10 @@ pub(super) fn perform(
     match done {
         None => terminal.say("stopped"),
         Some(Err(failure)) => terminal.fail(&failure.to_string()),
-        Some(Ok(())) => {}
+        Some(Ok(())) => return Ok(()),
+    }
+    if attaches {
+        terminal.hold_ahead();
     }
     Ok(())
 }

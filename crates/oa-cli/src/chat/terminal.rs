@@ -90,6 +90,13 @@ impl Terminal {
         }
     }
 
+    /// Gives the waiting lines back to be edited: a prompt among them would be sent without its files.
+    pub(super) fn hold_ahead(&mut self) {
+        let unsent = Some(self.composer.take()).filter(|text| !text.is_empty());
+        let lines: Vec<_> = self.ahead.drain(..).chain(unsent).collect();
+        self.composer.restore(lines.join("\n"));
+    }
+
     /// Returns true if files wait for the next prompt, so that a prompt behind them has to wait, too.
     pub(super) fn has_files_ahead(&self) -> bool {
         let is_attach =

@@ -34,11 +34,11 @@ fn shown(message: &Value) -> String {
     }
 }
 
-/// A server that says what it was sent last. To a prompt that begins with `slow`, it takes its time.
+/// A server that says what it was sent last. To a prompt that begins with `slow`, it takes its time for each piece.
 fn sees() -> Server {
     let reply = Reply::by(|request: &Request| {
         let said = request.messages().last().map(shown).unwrap_or_default();
-        let slow = if said.starts_with("slow") { 1_500 } else { 0 };
+        let slow = if said.starts_with("slow") { 300 } else { 0 };
         Reply::text(format!("saw {said}.")).delay(Duration::from_millis(slow))
     });
     Server::start(Script::new().models(["m"]).otherwise(reply))
@@ -284,6 +284,18 @@ fn files_typed_ahead_go_with_their_prompt() {
     terminal.type_keys("What is this?\r");
     terminal.wait_for("» What is this?  (waits for its turn)");
     terminal.wait_for("saw What is this?+[image_url].");
+    terminal.wait_for_prompt();
+    // Without its files, it is not sent.
+    terminal.type_keys("slow\r");
+    terminal.wait_until("the second", |text| text.matches("› slow").count() == 2);
+    terminal.wait_for("Ctrl-C stops it");
+    terminal.type_keys("/attach nowhere.png\r");
+    terminal.wait_for("» /attach nowhere.png  (waits for its turn)");
+    terminal.type_keys("And this?\r");
+    terminal.wait_for("» And this?  (waits for its turn)");
+    terminal.wait_for(&format!("nowhere.png: {}", not_found()));
+    terminal.wait_until("the text", |text| text.ends_with("› And this?"));
+    assert!(sent(&server).last().is_some_and(|last| last == "slow"));
 }
 
 #[cfg(unix)]
