@@ -156,6 +156,24 @@ fn connected(settings: &Settings, server: &Server) -> Result<AgentOptionsBuilder
     Ok(builder)
 }
 
+/// Returns the amount of thinking that a word of the setting means.
+pub(crate) fn thinking(word: &str) -> Thinking {
+    match word {
+        "on" => true.into(),
+        "off" => false.into(),
+        effort => effort.into(),
+    }
+}
+
+/// Returns the word of the setting for an amount of thinking.
+pub(crate) fn thinking_word(thinking: &Thinking) -> &str {
+    match thinking {
+        Thinking::Effort(effort) => effort,
+        Thinking::Off => "off",
+        _ => "on",
+    }
+}
+
 fn sampled(settings: &Settings, mut builder: AgentOptionsBuilder) -> Result<AgentOptionsBuilder> {
     if let Some(system) = settings.text("system") {
         builder = builder.system_prompt(system);
@@ -172,12 +190,7 @@ fn sampled(settings: &Settings, mut builder: AgentOptionsBuilder) -> Result<Agen
         builder = builder.max_tokens(u32::try_from(tokens).unwrap_or(u32::MAX));
     }
     if let Some(word) = settings.text("thinking") {
-        let thinking = match word {
-            "on" => Thinking::from(true),
-            "off" => Thinking::from(false),
-            effort => Thinking::from(effort),
-        };
-        builder = builder.thinking(thinking);
+        builder = builder.thinking(thinking(word));
     }
     if let Some(tokens) = settings.integer("context") {
         let tokens = usize::try_from(tokens).unwrap_or(usize::MAX);

@@ -48,6 +48,8 @@ pub enum Command {
     Save(String),
     /// Show or set the system prompt; `none` removes it.
     System(Option<String>),
+    /// Show or set how much the model thinks.
+    Thinking(Option<String>),
     /// List the tools.
     Tools,
     /// Remove the last prompt and its answer.
@@ -73,6 +75,11 @@ pub const COMMANDS: &[(&str, &str, &str)] = &[
     ("retry", "", "send the last prompt again, in place of its answer"),
     ("save", "NAME", "save the conversation, now and after every answer"),
     ("system", "[TEXT]", "show or set the system prompt; `/system none` removes it"),
+    (
+        "thinking",
+        "[AMOUNT]",
+        "show or set how much the model thinks: on, off, low, medium, high, ...",
+    ),
     ("tools", "", "list the tools that the model may call"),
     ("undo", "", "remove the last prompt and its answer from the conversation"),
 ];
@@ -142,6 +149,7 @@ pub fn parse(line: &str) -> Entered {
         "retry" => alone(Command::Retry),
         "save" => wants(Command::Save),
         "system" => Entered::Command(Command::System(some)),
+        "thinking" => Entered::Command(Command::Thinking(some)),
         "tools" => alone(Command::Tools),
         "undo" => alone(Command::Undo),
         _ if line.starts_with(' ') => Entered::Prompt(line.trim_end().to_owned()),

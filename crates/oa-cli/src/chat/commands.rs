@@ -10,11 +10,13 @@ use super::conversation::{Conversation, client, known_turns};
 use super::history::{overview, said};
 use super::terminal::Terminal;
 use super::view::one_line;
+use crate::agent::{thinking, thinking_word};
 use crate::failure::{Failure, Result};
 use crate::figure::{counted, grouped};
 use crate::output::columns;
 use crate::places;
 use crate::sessions::Sessions;
+use crate::settings::THINKING;
 
 /// The remark if the conversation is empty.
 const EMPTY: &str = "The conversation is empty.";
@@ -173,6 +175,17 @@ async fn run(
             conversation.client.set_system_prompt(if is_none { String::new() } else { text })?;
             let done = if is_none { "removed" } else { "set" };
             say(format!("The system prompt is {done}."));
+        }
+        Command::Thinking(None) => {
+            let thinking = conversation.client.options().thinking();
+            say(format!("Thinking: {}", thinking.map_or("up to the model", thinking_word)));
+        }
+        Command::Thinking(Some(word)) if THINKING.contains(&&*word) => {
+            conversation.client.set_thinking(thinking(&word))?;
+            say(format!("Thinking: {word}"));
+        }
+        Command::Thinking(Some(word)) => {
+            return Err(Failure::new(format!("{word} is not one of {}", THINKING.join(", "))));
         }
         Command::Tools => {
             let lines = conversation.tools();
