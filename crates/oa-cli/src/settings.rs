@@ -14,7 +14,6 @@ use open_agent::types::BaseUrl;
 use serde_json::Map;
 
 pub use self::error::SettingsError;
-pub(crate) use self::setting::THINKING;
 pub use self::setting::{Kind, SETTINGS, Setting, Value};
 
 /// The settings in effect, each with its source.

@@ -58,11 +58,7 @@ pub enum Command {
 
 /// The commands: name, argument, and description.
 pub const COMMANDS: &[(&str, &str, &str)] = &[
-    (
-        "attach",
-        "[FILE]",
-        "list the files for the next prompt, or add some; `/attach none` removes them",
-    ),
+    ("attach", "[FILE]", "list or add files for the next prompt; `/attach none` removes them"),
     ("clear", "", "empty the conversation"),
     ("context", "", "show how much of the context is used"),
     ("help", "", "list the commands and the keys"),

@@ -16,7 +16,6 @@ use crate::figure::{counted, grouped};
 use crate::output::columns;
 use crate::places;
 use crate::sessions::Sessions;
-use crate::settings::THINKING;
 
 /// The remark if the conversation is empty.
 const EMPTY: &str = "The conversation is empty.";
@@ -180,12 +179,9 @@ async fn run(
             let thinking = conversation.client.options().thinking();
             say(format!("Thinking: {}", thinking.map_or("up to the model", thinking_word)));
         }
-        Command::Thinking(Some(word)) if THINKING.contains(&&*word) => {
+        Command::Thinking(Some(word)) => {
             conversation.client.set_thinking(thinking(&word))?;
             say(format!("Thinking: {word}"));
-        }
-        Command::Thinking(Some(word)) => {
-            return Err(Failure::new(format!("{word} is not one of {}", THINKING.join(", "))));
         }
         Command::Tools => {
             let lines = conversation.tools();

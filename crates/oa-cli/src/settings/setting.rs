@@ -180,7 +180,7 @@ pub const SETTINGS: &[Setting] = &[
         key: "thinking",
         variable: "OPEN_AGENT_THINKING",
         flag: Some("thinking"),
-        kind: Kind::Choice(THINKING),
+        kind: Kind::Choice(&["on", "off", "minimal", "low", "medium", "high", "xhigh", "max"]),
         default: "the model's",
         about: "how much the model thinks, if it can; needs a `provider`",
     },
@@ -334,10 +334,6 @@ impl Setting {
         }
     }
 }
-
-/// The words for amounts of thinking.
-pub(crate) const THINKING: &[&str] =
-    &["on", "off", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /// Settings that servers know by the same name, in the same form.
 const MEMBERS: [&str; 4] = ["max_tokens", "seed", "temperature", "top_p"];
