@@ -1,5 +1,6 @@
 use serde_json::{Value, json};
 
+use crate::schema::is_nothing;
 use crate::{
     Limits, MirroredArguments, OutputSchema, Schema, SchemaForm, ToolSelection, cut, tool_name,
 };
@@ -51,6 +52,8 @@ pub struct ToolDescription {
     pub may_repeat: bool,
     /// The tool's implementation.
     pub of: ToolOrigin,
+    /// The part of an invalid description that is read as something else, for a warning.
+    pub repair: Option<String>,
 }
 
 /// The implementation of a [`ToolDescription`].
@@ -133,6 +136,10 @@ impl ToolDescription {
             category: if hints("readOnlyHint") { "read" } else { "mcp" },
             may_repeat: hints("idempotentHint"),
             of: ToolOrigin::Server,
+            // Servers without parameters, and those whose library for schemas does not fit.
+            repair: tool.get("inputSchema").is_none_or(is_nothing).then(|| {
+                format!("the tool {shown} has no input schema: it is offered without parameters")
+            }),
         }))
     }
 
@@ -150,6 +157,7 @@ impl ToolDescription {
             category: "mcp",
             may_repeat: true,
             of,
+            repair: None,
         };
         let none = json!({ "type": "object", "properties": {} });
         let uri = json!({

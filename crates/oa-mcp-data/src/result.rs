@@ -1,3 +1,5 @@
+use std::slice;
+
 use oa_redact::Secrets;
 use oa_tools::{ToolContext, ToolError};
 use oa_types::ImageBlock;
@@ -34,6 +36,8 @@ pub fn read_result(
     }
     let content = match result.get("content") {
         Some(Value::Array(blocks)) => blocks.as_slice(),
+        // One block without its list.
+        Some(block) if has_text(block) || block["type"].is_string() => slice::from_ref(block),
         // Servers in Go write an empty list as null, and some leave it out. A member with another name may be the
         // content of a server that does not know the format, which must not be lost.
         None | Some(Value::Null) if structured.is_some() || has_only_known(result) => &[],
@@ -365,6 +369,21 @@ mod tests {
             Err("the tool failed without a message".to_owned())
         );
         assert!(check(&json!(5)).unwrap_err().contains("not a tool result: 5"));
-        assert!(check(&json!({ "content": "text" })).unwrap_err().contains("not a tool result"));
+        let other = json!({ "content": { "sum": 3 } });
+        assert!(check(&other).unwrap_err().contains("not a tool result"));
+    }
+
+    #[test]
+    fn content_may_be_one_block_without_a_list() {
+        assert_eq!(check(&json!({ "content": "sunny" })), Ok(json!("sunny")));
+        assert_eq!(check(&json!({ "content": "" })), Ok(json!("")));
+        let failed = json!({ "content": "no such city", "isError": true });
+        assert_eq!(check(&failed), Err("no such city".to_owned()));
+        let both = json!({ "content": "{\"sum\": 3}", "structuredContent": { "sum": 3 } });
+        assert_eq!(check(&both), Ok(json!({ "sum": 3 })));
+        let one = json!({ "content": { "type": "text", "text": "sunny" } });
+        assert_eq!(check(&one), Ok(json!("sunny")));
+        let link = json!({ "type": "resource_link", "name": "plan", "uri": "file:///plan" });
+        assert_eq!(check(&json!({ "content": link })), Ok(json!("[resource plan file:///plan]")));
     }
 }

@@ -12,6 +12,9 @@ const REFERENCES: usize = 16;
 /// The maximum number of schemas in a portable form, so that nested references cannot make it grow without bound.
 const WORK: usize = 4_096;
 
+/// The keywords that say nothing about a value.
+const NO_MEANING: [&str; 3] = ["$schema", "$id", "$comment"];
+
 /// The form of tool schemas that are sent to the model server.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]
@@ -41,20 +44,23 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Reads the schema of a tool, of at most `limit` bytes.
+    /// Reads the schema of a tool, of at most `limit` bytes. Without one, as which null and PHP's empty list count, too,
+    /// a tool has no parameters.
     ///
     /// # Errors
     ///
     /// The reason why the schema cannot be offered.
     pub fn read(schema: Option<&Value>, form: SchemaForm, limit: usize) -> Result<Self, String> {
-        let Some(Value::Object(schema)) = schema else {
-            return Err("its schema is not an object".to_owned());
+        let schema = match schema {
+            Some(Value::Object(schema)) => schema.clone(),
+            schema if schema.is_none_or(is_nothing) => Map::new(),
+            _ => return Err("its schema is not an object".to_owned()),
         };
-        let size = serde_json::to_string(schema).map_or(usize::MAX, |text| text.len());
+        let size = serde_json::to_string(&schema).map_or(usize::MAX, |text| text.len());
         if size > limit {
             return Err(format!("its schema has {size} bytes, more than {limit}"));
         }
-        let mut checked = Value::Object(schema.clone());
+        let mut checked = Value::Object(schema);
         // First, because it bounds the depth: most of what follows recurses without a limit of its own.
         clean(&mut checked, DEPTH)?;
         let of_type = checked.get("type");
@@ -88,6 +94,16 @@ impl Schema {
     }
 }
 
+/// Returns true for a schema that says nothing about the parameters. It is not valid: its server has none, or has lost it.
+pub(crate) fn is_nothing(schema: &Value) -> bool {
+    match schema {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(keywords) => keywords.keys().all(|name| NO_MEANING.contains(&&**name)),
+        _ => false,
+    }
+}
+
 /// Adds empty properties to a schema that has none, as of a tool without arguments. Several model servers, and the
 /// templates of several models, require them.
 fn add_properties(keywords: &mut Map<String, Value>, form: SchemaForm) {
@@ -110,7 +126,7 @@ fn clean(schema: &mut Value, depth: usize) -> Result<(), String> {
     let Some(depth) = depth.checked_sub(1) else {
         return Err(format!("its schema nests more than {DEPTH} levels"));
     };
-    for keyword in ["$schema", "$id", "$comment", MARK] {
+    for keyword in NO_MEANING.into_iter().chain([MARK]) {
         keywords.shift_remove(keyword);
     }
     modern_bounds(keywords);
@@ -360,7 +376,10 @@ mod tests {
     #[test]
     fn offered_schema_has_properties() {
         for nothing in [
+            json!(null),
+            json!([]),
             json!({}),
+            json!({ "$schema": "http://json-schema.org/draft-07/schema#" }),
             json!({ "type": "object" }),
             json!({ "type": "object", "properties": null }),
             json!({ "type": "object", "properties": [] }),
@@ -371,6 +390,8 @@ mod tests {
             let expected = json!({ "type": "object", "properties": {} });
             assert_eq!(read(&nothing, SchemaForm::Portable), Ok(expected), "{nothing}");
         }
+        let missing = Schema::read(None, SchemaForm::Repaired, 9).map(|schema| schema.offered);
+        assert_eq!(missing, read(&json!({}), SchemaForm::Repaired));
         let closed = json!({ "type": "object", "additionalProperties": false });
         let mut expected = closed.clone();
         expected["properties"] = json!({});
@@ -405,7 +426,8 @@ mod tests {
     #[test]
     fn unusable_schemas_are_rejected() {
         let refused = |schema: Value| read(&schema, SchemaForm::Repaired).err().unwrap_or_default();
-        assert!(refused(json!([])).contains("not an object"));
+        assert!(refused(json!([{}])).contains("not an object"));
+        assert!(refused(json!(true)).contains("not an object"));
         assert!(refused(json!({ "type": "string" })).contains("does not describe an object"));
         assert!(
             refused(json!({ "properties": { "a": { "$ref": "other.json" } } }))
@@ -436,7 +458,6 @@ mod tests {
             deep = json!({ "items": deep });
         }
         assert!(refused(json!({ "properties": { "a": deep } })).contains("levels"));
-        assert!(Schema::read(None, SchemaForm::Repaired, 9).is_err());
     }
 
     #[test]

@@ -13,7 +13,7 @@ use oa_mcp_data::{
     take_result, wants_another_key,
 };
 use oa_sse::Parser;
-use oa_transport::{ApiKey, RequestBody, ResponseBody};
+use oa_transport::{ApiKey, RequestBody, ResponseBody, retry_after};
 use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
@@ -52,13 +52,14 @@ pub(crate) fn start(
     spec: &HttpSpec,
     link: &Arc<Link>,
     outgoing: mpsc::Receiver<Outgoing>,
+    longest_pause: Duration,
 ) -> Result<JoinHandle<()>, Error> {
     let uri = Uri::from_str(&spec.url).map_err(|_| Error::config("the URL is not valid"))?;
     let key = Mutex::new(spec.bearer.clone());
     let (spec, link) = (spec.clone(), Arc::clone(link));
     let answered = watch::Sender::new(());
     let (session, asking) = (Mutex::default(), tokio::sync::Mutex::default());
-    let carrier = Carrier { spec, uri, link, session, key, asking, answered };
+    let carrier = Carrier { spec, uri, link, session, key, asking, answered, longest_pause };
     Ok(tokio::spawn(Arc::new(carrier).run(outgoing)))
 }
 
@@ -66,8 +67,7 @@ pub(crate) fn start(
 enum About<'a> {
     /// The last event received on a stream.
     After(HeaderValue),
-    /// The headers of a stateless request.
-    Alone(&'a Mirrors),
+    Message(&'a Outgoing),
     Nothing,
 }
 
@@ -83,6 +83,8 @@ struct Carrier {
     asking: tokio::sync::Mutex<()>,
     /// Signals that the server has answered a request.
     answered: watch::Sender<()>,
+    /// The longest pause that a server may ask for.
+    longest_pause: Duration,
 }
 
 impl Carrier {
@@ -156,7 +158,10 @@ impl Carrier {
         let outcome = self.posted(&message).await;
         drop(posted);
         match (outcome, message.of) {
-            (Ok(()), Kind::Request(_)) if !message.is_list => self.answered.send_replace(()),
+            // The connection lists tools by itself.
+            (Ok(()), Kind::Request(_)) if message.method != "tools/list" => {
+                self.answered.send_replace(());
+            }
             (Ok(()), Kind::Initialized) => self.listen(None).await,
             // Only a request has a caller that waits for the error.
             (Err(error), Kind::Request(id)) => {
@@ -230,8 +235,7 @@ impl Carrier {
 
     async fn send(&self, message: &Outgoing) -> Result<Response<ResponseBody>, Error> {
         let body = RequestBody::new(message.bytes.clone());
-        let about = message.mirrors.as_ref().map_or(About::Nothing, About::Alone);
-        self.ask(Method::POST, body, &about).await
+        self.ask(Method::POST, body, &About::Message(message)).await
     }
 
     /// Reads an event stream. If it breaks off before the answer, it is resumed where the server allows it.
@@ -348,7 +352,8 @@ impl Carrier {
         }
     }
 
-    /// Sends a request. If its key is not enough, asks for another one once and retries.
+    /// Sends a request. After a pause that the server asks for, or with another key if its own is not enough, it is sent
+    /// again once.
     async fn ask(
         &self,
         method: Method,
@@ -356,7 +361,16 @@ impl Carrier {
         about: &About<'_>,
     ) -> Result<Response<ResponseBody>, Error> {
         let key = self.key().clone();
-        let response = self.sent(method.clone(), body.clone(), about, key.as_ref()).await?;
+        let mut response = self.sent(method.clone(), body.clone(), about, key.as_ref()).await?;
+        // A call with another status may have run.
+        let is_call = matches!(about, About::Message(message) if message.method == "tools/call");
+        let repeats = !is_call || response.status() == StatusCode::TOO_MANY_REQUESTS;
+        let pause = pause_of(&response).filter(|_| repeats && method != Method::DELETE);
+        if let Some(pause) = pause.filter(|pause| *pause <= self.longest_pause) {
+            drop(response);
+            tokio::time::sleep(pause).await;
+            response = self.sent(method.clone(), body.clone(), about, key.as_ref()).await?;
+        }
         let status = response.status().as_u16();
         let may_ask = wants_another_key(status, challenges(&response));
         let Some(ask) = self.spec.ask.as_ref().filter(|_| may_ask) else { return Ok(response) };
@@ -431,8 +445,8 @@ impl Carrier {
         match about {
             About::Nothing => {}
             About::After(last) => drop(headers.insert(LAST_EVENT, last.clone())),
-            About::Alone(mirrors) => {
-                for (name, value) in mirrors.headers() {
+            About::Message(message) => {
+                for (name, value) in message.mirrors.iter().flat_map(Mirrors::headers) {
                     let name = HeaderName::from_str(name);
                     if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(value)) {
                         headers.insert(name, value);
@@ -469,6 +483,9 @@ impl Carrier {
         }
         if let Some(problem) = key_problem(challenges(&response), &secrets) {
             what = format!("{what} ({problem})");
+        }
+        if let Some(pause) = pause_of(&response).filter(|pause| !pause.is_zero()) {
+            what = format!("{what} and asks to wait for {pause:?}");
         }
         let bytes = start_of(&mut response.into_body()).await;
         let as_text = |_| String::from_utf8_lossy(&bytes).into();
@@ -509,6 +526,12 @@ fn broken(error: oa_transport::Error) -> Error {
 fn forgotten(status: u16) -> Error {
     let message = format!("the server has forgotten the session (status {status})");
     Error::new(ErrorKind::Closed, message).with_status(status).untaken(true)
+}
+
+/// Returns the pause that an overloaded server asks for.
+fn pause_of(response: &Response<ResponseBody>) -> Option<Duration> {
+    let is_overloaded = matches!(response.status().as_u16(), 429 | 503);
+    is_overloaded.then(|| retry_after(response.headers()))?
 }
 
 fn challenges(response: &Response<ResponseBody>) -> impl Iterator<Item = &str> {

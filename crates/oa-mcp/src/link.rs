@@ -137,9 +137,9 @@ pub(crate) struct Outgoing {
     pub(crate) bytes: Vec<u8>,
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP answers by kind"))]
     pub(crate) of: Kind,
-    /// The list of tools is read, which the connection does by itself.
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP reopens streams"))]
-    pub(crate) is_list: bool,
+    /// The method; empty for an answer.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP sends again"))]
+    pub(crate) method: String,
     /// The headers that repeat parts of the body, for a stateless server.
     pub(crate) mirrors: Option<Mirrors>,
     /// Set when the first byte may have been sent.
@@ -303,10 +303,10 @@ impl Link {
     fn encode(&self, json: &Value, of: Kind) -> Outgoing {
         let bytes = json.to_string().into_bytes();
         let method = json.get("method").and_then(Value::as_str);
-        let is_list = method == Some("tools/list");
-        let method = method.filter(|_| self.is_stateless());
-        let mirrors = method.map(|method| Mirrors::of(method, &json["params"]));
-        Outgoing { bytes, of, is_list, mirrors, written: None }
+        let mirrors = method.filter(|_| self.is_stateless());
+        let mirrors = mirrors.map(|method| Mirrors::of(method, &json["params"]));
+        let method = method.unwrap_or_default().to_owned();
+        Outgoing { bytes, of, method, mirrors, written: None }
     }
 
     fn sent(&self, sent: Result<(), mpsc::error::TrySendError<Outgoing>>) -> Result<(), Error> {

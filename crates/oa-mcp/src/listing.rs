@@ -65,8 +65,9 @@ impl Connection {
                             ));
                             break 'pages;
                         }
-                        Ok(Some(read)) => match names.get(&read.name) {
+                        Ok(Some(mut read)) => match names.get(&read.name) {
                             None => {
+                                read.repair.take().into_iter().for_each(|it| session.link.warn(it));
                                 names.insert(read.name.clone(), read.raw_name.clone());
                                 tools.push((read, tool_hash(&tool)));
                             }

@@ -411,6 +411,13 @@ impl McpServer {
         Err(crate::Error::config(format!("`{option}` is an option of {kinds}")).of(&self.name))
     }
 
+    /// Returns the longest pause of an overloaded server after which a request is sent again. It leaves time for the answer.
+    #[cfg(feature = "http")]
+    pub(crate) fn longest_pause(&self) -> Duration {
+        let shortest = self.connect_timeout.min(self.call_timeout).min(self.max_call_time);
+        (shortest / 2).min(Duration::from_secs(30))
+    }
+
     pub(crate) fn secrets(&self) -> Secrets {
         match &self.target {
             Target::Stdio(spec) => {

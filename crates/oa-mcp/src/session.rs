@@ -83,7 +83,9 @@ impl Session {
                 crate::stdio::start(spec, &link, outgoing, &words, server.on_stderr.clone())?
             }
             #[cfg(feature = "http")]
-            Target::Http(spec) => crate::http::start(spec, &link, outgoing)?,
+            Target::Http(spec) => {
+                crate::http::start(spec, &link, outgoing, server.longest_pause())?
+            }
         };
         let mut guard = CloseOnDrop(Some(Arc::clone(&link)));
         let wire = Wire { link: Arc::clone(&link), incoming };

@@ -13,16 +13,20 @@ fn names(connected: &oa_mcp::Connected) -> Vec<String> {
 async fn invalid_tools_are_left_out_alone() {
     let connected = connect(scripted("bad-tools")).await.unwrap();
     let seen = names(&connected);
-    assert_eq!(seen.len(), 3, "{seen:?}");
-    assert_eq!(seen[..2], ["s__do", "s__echo"]);
+    assert_eq!(seen.len(), 4, "{seen:?}");
+    assert_eq!((&*seen[0], &*seen[1], &*seen[3]), ("s__do", "s__echo", "s__schemaless"));
     assert!(seen[2].starts_with("s__read_file_"), "{seen:?}");
     let warnings = connected.connection("s").unwrap().warnings();
-    assert_eq!(warnings.len(), 4, "{warnings:?}");
-    assert!(
-        warnings
-            .contains(&"the tool schemaless is left out: its schema is not an object".to_owned()),
-        "{warnings:?}"
-    );
+    assert_eq!(warnings.len(), 5, "{warnings:?}");
+    for name in ["read.file", "schemaless"] {
+        let expected =
+            format!("the tool {name} has no input schema: it is offered without parameters");
+        assert!(warnings.contains(&expected), "{warnings:?}");
+    }
+    let definition = tool(&connected, "s__schemaless").unwrap().input_schema().clone();
+    let open = json!({ "type": "object", "properties": {}, "additionalProperties": true });
+    assert_eq!(definition, open);
+    assert!(warnings.iter().any(|it| it.contains("circular is left out: its schema")));
     let file = tool(&connected, &seen[2]).unwrap();
     assert_eq!(file.category(), Some("mcp"), "a server's word is not trusted");
     connected.close().await;

@@ -13,6 +13,7 @@ mod limits;
 mod lists;
 mod logs;
 mod official;
+mod overload;
 // They are looked up in `/proc`.
 #[cfg(target_os = "linux")]
 mod processes;
