@@ -125,7 +125,9 @@ impl Denial {
     #[must_use]
     pub fn reason(self) -> &'static str {
         match self {
-            Self::Host => "this server accepts only requests for localhost or a loopback address",
+            Self::Host => {
+                "this server accepts only requests for localhost, a loopback address, or the host of an allowed origin"
+            }
             Self::Origin => "this origin is not allowed to use this server",
             Self::Token => "missing or wrong bearer token",
         }
