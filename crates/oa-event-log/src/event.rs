@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use oa_events::AgentEvent;
-use oa_types::{ContentBlock, FinishReason, Message, ToolUseBlock, Usage};
+use oa_types::{AudioBlock, ContentBlock, FinishReason, Message, ToolUseBlock, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -53,7 +53,7 @@ pub enum ConversationEvent {
     Prompt {
         /// Its text.
         text: String,
-        /// The URLs of its images.
+        /// The URLs of its images and recordings. Those of recordings begin with `data:audio/`.
         images: Vec<String>,
     },
     /// A run began or ended.
@@ -61,18 +61,17 @@ pub enum ConversationEvent {
 }
 
 impl ConversationEvent {
-    /// Returns the event that announces a prompt to viewers. They have no player, so the text ends with a line for each
-    /// recording.
+    /// Returns the event that announces a prompt to viewers.
     #[must_use]
     pub fn of_prompt(prompt: &Message) -> Self {
-        let images = prompt.content.iter().filter_map(ContentBlock::as_image);
-        let images = images.map(|image| image.url.clone()).collect();
-        let mut text = prompt.text();
-        for audio in prompt.content.iter().filter_map(ContentBlock::as_audio) {
-            let separator = if text.is_empty() { "" } else { "\n" };
-            text.extend([separator, "[audio: ", &audio.format, "]"]);
-        }
-        Self::Prompt { text, images }
+        let media = prompt.content.iter().filter_map(|block| match block {
+            ContentBlock::Image(image) => Some(image.url.clone()),
+            ContentBlock::Audio(AudioBlock { data, format, .. }) => {
+                Some(format!("data:audio/{format};base64,{data}"))
+            }
+            _ => None,
+        });
+        Self::Prompt { text: prompt.text(), images: media.collect() }
     }
 }
 

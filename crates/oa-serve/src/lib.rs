@@ -70,7 +70,7 @@ pub use crate::server::AgentServer;
 ///
 /// # fn main() -> Result<(), oa_client::Error> {
 /// let agent = AgentOptions::builder().model("qwen3:8b").build()?;
-/// let app: axum::Router = axum::Router::new().nest("/agent", oa_serve::router(agent));
+/// let app: axum::Router = axum::Router::new().nest_service("/agent", oa_serve::router(agent));
 /// # Ok(())
 /// # }
 /// ```

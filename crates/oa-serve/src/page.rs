@@ -13,8 +13,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
 /// The page loads nothing from other servers, and text never becomes markup or script. Images are data or blob URLs.
-const POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; base-uri 'self'; form-action 'none'; \
-    frame-ancestors 'none'; object-src 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+const POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; media-src data:; base-uri 'self'; \
+    form-action 'none'; frame-ancestors 'none'; object-src 'none'; require-trusted-types-for 'script'; \
+    trusted-types 'none'";
 
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";

@@ -26,7 +26,13 @@ impl Encoder for EventFrames {
                 frame("answered", id, &AnsweredCall { call_id, answer }, out);
             }
             ConversationEvent::Prompt { text, images } => {
-                frame("prompt", id, &json!({ "text": text, "images": images }), out);
+                let (audio, images): (Vec<_>, Vec<_>) =
+                    images.into_iter().partition(|url| url.starts_with("data:audio/"));
+                let mut data = json!({ "text": text, "images": images });
+                if !audio.is_empty() {
+                    data["audio"] = audio.into();
+                }
+                frame("prompt", id, &data, out);
             }
             ConversationEvent::Run(event) => frame("run", id, &event, out),
         }

@@ -1,6 +1,7 @@
 //! Routes of the native interface.
 
 use std::borrow::Cow;
+use std::iter;
 
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
@@ -10,7 +11,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use oa_event_log::CallAnswer;
 use oa_session::{Cursor, List, SessionId, Timestamp};
-use oa_types::{ContentBlock, ImageBlock, Message, TextBlock};
+use oa_types::{AudioBlock, ContentBlock, ImageBlock, Message, TextBlock};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -38,6 +39,8 @@ pub(crate) fn routes() -> Router<Served> {
 }
 
 type Answer<T = Response> = Result<T, Refusal>;
+type App = State<Served>;
+type Call = Path<(String, String)>;
 
 fn parse<T: DeserializeOwned>(body: &Bytes) -> Answer<T> {
     // Some clients send null for no body.
@@ -54,7 +57,7 @@ async fn nothing_here() -> Refusal {
     Refusal::not_found("this path does not exist")
 }
 
-async fn agent(State(served): State<Served>) -> Json<Value> {
+async fn agent(State(served): App) -> Json<Value> {
     let agent = served.conversations.agent();
     let tools = agent.next_tools();
     let tools = tools.iter().map(|tool| {
@@ -80,7 +83,7 @@ struct Page {
     limit: Option<usize>,
 }
 
-async fn list(State(served): State<Served>, Query(page): Query<Page>) -> Answer<Json<Value>> {
+async fn list(State(served): App, Query(page): Query<Page>) -> Answer<Json<Value>> {
     let mut list = List::new(page.limit.unwrap_or(50));
     if let Some(after) = page.after.filter(|after| !after.is_empty()) {
         list = list.after(cursor(&after)?);
@@ -113,13 +116,13 @@ fn cursor(text: &str) -> Answer<Cursor> {
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
-async fn create(State(served): State<Served>, body: Bytes) -> Answer {
+async fn create(State(served): App, body: Bytes) -> Answer {
     let Nothing {} = parse(&body)?;
     let id = served.conversations.create().await?;
     Ok((StatusCode::CREATED, Json(json!({ "id": id }))).into_response())
 }
 
-async fn load(State(served): State<Served>, Path(id): Path<String>) -> Answer<Json<Value>> {
+async fn load(State(served): App, Path(id): Path<String>) -> Answer<Json<Value>> {
     let id = session(id)?;
     let (session, status) = served.conversations.load(&id).await?;
     Ok(Json(json!({
@@ -136,7 +139,7 @@ async fn load(State(served): State<Served>, Path(id): Path<String>) -> Answer<Js
     })))
 }
 
-async fn delete(State(served): State<Served>, Path(id): Path<String>) -> Answer<StatusCode> {
+async fn delete(State(served): App, Path(id): Path<String>) -> Answer<StatusCode> {
     served.conversations.delete(&session(id)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -150,11 +153,7 @@ struct Title {
     title: String,
 }
 
-async fn rename(
-    State(served): State<Served>,
-    Path(id): Path<String>,
-    body: Bytes,
-) -> Answer<Json<Value>> {
+async fn rename(State(served): App, Path(id): Path<String>, body: Bytes) -> Answer<Json<Value>> {
     let Title { title } = parse(&body)?;
     if title.chars().count() > LONGEST_TITLE {
         let message = format!("a title can have at most {LONGEST_TITLE} characters");
@@ -169,25 +168,26 @@ async fn rename(
 struct Prompt {
     text: String,
     images: Option<Vec<String>>,
+    audio: Option<Vec<String>>,
 }
 
-async fn prompt(State(served): State<Served>, Path(id): Path<String>, body: Bytes) -> Answer {
-    let Prompt { text, images } = parse(&body)?;
-    let images = images.unwrap_or_default();
-    if text.trim().is_empty() && images.is_empty() {
+async fn prompt(State(served): App, Path(id): Path<String>, body: Bytes) -> Answer {
+    let Prompt { text, images, audio } = parse(&body)?;
+    let (images, audio) = (images.unwrap_or_default(), audio.unwrap_or_default());
+    let (files, most) = (images.len() + audio.len(), served.conversations.limits().parts);
+    if text.trim().is_empty() && files == 0 {
         return Err(Refusal::bad_request("the prompt is empty"));
     }
-    let most = served.conversations.limits().parts;
-    if images.len() > most {
-        return Err(Refusal::bad_request(format!("a prompt can have at most {most} images")));
+    if files > most {
+        let message = format!("a prompt can have at most {most} images and recordings");
+        return Err(Refusal::bad_request(message));
     }
-    let mut content = vec![ContentBlock::Text(TextBlock::new(text))];
-    for image in images {
-        let image =
-            ImageBlock::from_url(image).map_err(|error| Refusal::bad_request(error.to_string()))?;
-        content.push(image.into());
-    }
-    let message = Message::user_with_blocks(content);
+    let images = images.into_iter().map(|url| ImageBlock::from_url(url).map(ContentBlock::from));
+    let audio = audio.into_iter().map(|url| AudioBlock::from_data_url(url).map(Into::into));
+    let content = iter::once(Ok(TextBlock::new(text).into())).chain(images).chain(audio);
+    let content: Result<Vec<_>, oa_types::Error> = content.collect();
+    let invalid = |error: oa_types::Error| Refusal::bad_request(error.to_string());
+    let message = Message::user_with_blocks(content.map_err(invalid)?);
     let run = served.conversations.prompt(&session(id)?, message).await?;
     Ok((StatusCode::ACCEPTED, Json(json!({ "run": run }))).into_response())
 }
@@ -198,7 +198,7 @@ struct After {
 }
 
 async fn view(
-    State(served): State<Served>,
+    State(served): App,
     Path(id): Path<String>,
     Query(After { after }): Query<After>,
     headers: HeaderMap,
@@ -225,26 +225,18 @@ struct Steer {
     text: String,
 }
 
-async fn steer(
-    State(served): State<Served>,
-    Path(id): Path<String>,
-    body: Bytes,
-) -> Answer<StatusCode> {
+async fn steer(State(served): App, Path(id): Path<String>, body: Bytes) -> Answer<StatusCode> {
     let Steer { text } = parse(&body)?;
     served.conversations.open(&session(id)?).await?.steer(text)?;
     Ok(StatusCode::ACCEPTED)
 }
 
-async fn take_steered(State(served): State<Served>, Path(id): Path<String>) -> Answer<Json<Value>> {
+async fn take_steered(State(served): App, Path(id): Path<String>) -> Answer<Json<Value>> {
     let messages = served.conversations.take_steered(&session(id)?).await?;
     Ok(Json(json!({ "messages": messages })))
 }
 
-async fn stop(
-    State(served): State<Served>,
-    Path(id): Path<String>,
-    body: Bytes,
-) -> Answer<StatusCode> {
+async fn stop(State(served): App, Path(id): Path<String>, body: Bytes) -> Answer<StatusCode> {
     let Nothing {} = parse(&body)?;
     served.conversations.open(&session(id)?).await?.stop();
     Ok(StatusCode::ACCEPTED)
@@ -256,11 +248,7 @@ struct Approve {
     input: Option<Value>,
 }
 
-async fn approve(
-    State(served): State<Served>,
-    Path((id, call_id)): Path<(String, String)>,
-    body: Bytes,
-) -> Answer<StatusCode> {
+async fn approve(State(served): App, Path((id, call_id)): Call, body: Bytes) -> Answer<StatusCode> {
     let Approve { input } = parse(&body)?;
     served.conversations.answer(&session(id)?, &call_id, CallAnswer::Approved { input }).await?;
     Ok(StatusCode::ACCEPTED)
@@ -272,11 +260,7 @@ struct Deny {
     reason: Option<String>,
 }
 
-async fn deny(
-    State(served): State<Served>,
-    Path((id, call_id)): Path<(String, String)>,
-    body: Bytes,
-) -> Answer<StatusCode> {
+async fn deny(State(served): App, Path((id, call_id)): Call, body: Bytes) -> Answer<StatusCode> {
     let Deny { reason } = parse(&body)?;
     served.conversations.answer(&session(id)?, &call_id, CallAnswer::Denied { reason }).await?;
     Ok(StatusCode::ACCEPTED)
@@ -289,11 +273,7 @@ struct ToolAnswer {
     is_error: Option<bool>,
 }
 
-async fn result(
-    State(served): State<Served>,
-    Path((id, call_id)): Path<(String, String)>,
-    body: Bytes,
-) -> Answer<StatusCode> {
+async fn result(State(served): App, Path((id, call_id)): Call, body: Bytes) -> Answer<StatusCode> {
     let ToolAnswer { content, is_error } = parse(&body)?;
     let answer = CallAnswer::Result { content, is_error: is_error.unwrap_or_default() };
     served.conversations.answer(&session(id)?, &call_id, answer).await?;

@@ -1,6 +1,7 @@
 // The agent's HTTP interface.
 
 import { parse } from "./json.js";
+import { isRecording } from "./picture.js";
 import * as storage from "./storage.js";
 
 const TOKEN = "oa-token";
@@ -73,7 +74,12 @@ export const create = () => call("POST", "conversations", {});
 export const conversation = (id) => call("GET", at(id));
 export const remove = (id) => call("DELETE", at(id));
 export const rename = (id, title) => call("PATCH", at(id), { title });
-export const prompt = (id, text, images) => call("POST", `${at(id)}/prompt`, images.length ? { text, images } : { text });
+/** Sends a prompt with the `data:` URLs of its images and recordings. */
+export function prompt(id, text, urls) {
+  const audio = urls.filter(isRecording);
+  const images = urls.filter((url) => !isRecording(url));
+  return call("POST", `${at(id)}/prompt`, { text, ...(images.length && { images }), ...(audio.length && { audio }) });
+}
 export const takeSteered = (id) => call("DELETE", `${at(id)}/steer`);
 export const steer = (id, text) => call("POST", `${at(id)}/steer`, { text });
 export const stop = (id) => call("POST", `${at(id)}/stop`, {});

@@ -34,7 +34,7 @@ class App {
   #scroller = new Scroller(find("scroll"), find("to-end"));
   #drawer = new Drawer(find("sidebar"), find("menu"), find("backdrop"));
   #composer = new Composer(find("composer"), {
-    prompt: (text, images) => this.#prompt(text, images),
+    prompt: (text, urls) => this.#prompt(text, urls),
     steer: (text) => this.#steer(text),
     stop: () => this.#stop(),
   });
@@ -263,10 +263,10 @@ class App {
     document.body.classList.toggle("is-running", state.run !== null);
   }
 
-  async #prompt(text, images) {
+  async #prompt(text, urls) {
     // Until the first conversation is shown, the message belongs to the one in the address.
     const id = this.#transcript ? this.#state.id : idInAddress();
-    await this.#promptTo(id ?? (await this.#create()), text, images);
+    await this.#promptTo(id ?? (await this.#create()), text, urls);
   }
 
   /** Creates the conversation of its first message. If the user has opened another one meanwhile, that one stays. */
@@ -281,10 +281,10 @@ class App {
     return id;
   }
 
-  async #promptTo(id, text, images) {
+  async #promptTo(id, text, urls) {
     const isShown = id === this.#state.id;
     if (isShown) this.#scroller.toEnd();
-    await api.prompt(id, text, images);
+    await api.prompt(id, text, urls);
     if (!isShown) this.#sidebar.refresh();
   }
 

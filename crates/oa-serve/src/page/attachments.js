@@ -1,10 +1,12 @@
-// Images attached to the next prompt. Large ones are scaled down, so that a prompt fits into a request.
+// Images and recordings attached to the next prompt. Large images are scaled down, so that a prompt fits into a request.
 
 import { element, icon } from "./element.js";
+import { isRecording } from "./picture.js";
 
 const MOST = 6;
-const MOST_BYTES = 3 << 20; // all images of a prompt, as data URLs
-const LARGE = 600 << 10; // larger files are scaled down
+const MOST_BYTES = 3 << 20; // all files of a prompt, as data URLs, of which base64 makes a third
+const TOO_LARGE = "is too large: the files of a prompt can have 2.3 MB in all.";
+const LARGE = 600 << 10; // larger images are scaled down
 const EDGE = 1568; // pixels; vision models use no more
 /** Why a file cannot be read, for the names of errors. */
 const REASONS = {
@@ -12,33 +14,34 @@ const REASONS = {
   NotReadableError: "cannot be read: it may not be opened, or has changed.",
   InvalidStateError: "cannot be read: it is damaged, or another kind of file.",
 };
-const TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+const IMAGES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+const AUDIO = /^audio\/(?:x-|vnd\.)?(?:mp3|mpeg|wav|wave)$/;
 
 export class Attachments {
-  #images = []; // {name, url}
+  #files = []; // {name, url}
   #handlers;
 
-  /** Handlers: `rejected(reason)` for a file, `changed()` when the images change, `emptied()` when the user removes the last. */
+  /** Handlers: `rejected(reason)` for a file, `changed()` when the files change, `emptied()` when the user removes the last. */
   constructor(list, handlers) {
     this.list = list;
     this.#handlers = handlers;
   }
 
-  get images() {
-    return this.#images;
+  get files() {
+    return this.#files;
   }
 
-  set images(images) {
-    this.#images = images;
+  set files(files) {
+    this.#files = files;
     this.#show();
   }
 
   get urls() {
-    return this.#images.map((image) => image.url);
+    return this.#files.map((file) => file.url);
   }
 
   clear() {
-    this.images = [];
+    this.files = [];
     this.#handlers.changed();
   }
 
@@ -54,23 +57,27 @@ export class Attachments {
   }
 
   async #take(file, isWanted) {
-    const name = file.name || "image";
-    if (!TYPES.includes(file.type)) return `${name} is not a PNG, JPEG, GIF or WebP image.`;
-    if (this.#images.length >= MOST) return `A prompt can have at most ${MOST} images.`;
+    const name = file.name || "file";
+    const isAudio = AUDIO.test(file.type);
+    if (!isAudio && !IMAGES.includes(file.type)) return `${name} is not a PNG, JPEG, GIF or WebP image, or a WAV or MP3 recording.`;
+    if (this.#files.length >= MOST) return `A prompt can have at most ${MOST} files.`;
+    if (isAudio && file.size > MOST_BYTES) return `${name} ${TOO_LARGE}`;
     let url;
     try {
-      url = await dataUrl(file.size > LARGE ? await shrink(file) : file);
+      url = await dataUrl(!isAudio && file.size > LARGE ? await shrink(file) : file);
     } catch (error) {
       return `${name} ${REASONS[error?.name] ?? "cannot be read."}`;
     }
     if (!isWanted()) return null;
-    const total = this.#images.reduce((sum, image) => sum + image.url.length, url.length);
-    if (total > MOST_BYTES) return `${name} is too large.`;
-    this.#images = [...this.#images, { name, url }];
+    // Not before it is read: a file that was deleted has no size either.
+    if (!file.size) return `${name} is empty.`;
+    const total = this.#files.reduce((sum, one) => sum + one.url.length, url.length);
+    if (total > MOST_BYTES) return `${name} ${TOO_LARGE}`;
+    this.#files = [...this.#files, { name, url }];
     return null;
   }
 
-  /** Keeps the focus of a removed image in the list. */
+  /** Keeps the focus of a removed file in the list. */
   #focusNear(index) {
     const buttons = this.list.querySelectorAll("button");
     if (buttons.length) buttons[Math.min(index, buttons.length - 1)].focus();
@@ -78,15 +85,15 @@ export class Attachments {
   }
 
   #show() {
-    this.list.hidden = this.#images.length === 0;
-    this.list.replaceChildren(...this.#images.map((image, index) => element(
+    this.list.hidden = this.#files.length === 0;
+    this.list.replaceChildren(...this.#files.map((file, index) => element(
       "li", {},
-      element("img", { src: image.url, alt: image.name }),
+      isRecording(file.url) ? element("span", { class: "file", title: file.name, text: file.name }) : element("img", { src: file.url, alt: file.name }),
       element("button", {
-        type: "button", class: "icon-button remove", "aria-label": `Remove ${image.name}`, title: `Remove ${image.name}`,
+        type: "button", class: "icon-button remove", "aria-label": `Remove ${file.name}`, title: `Remove ${file.name}`,
         on: {
           click: () => {
-            this.images = this.#images.filter((_, place) => place !== index);
+            this.files = this.#files.filter((_, place) => place !== index);
             this.#handlers.changed();
             this.#focusNear(index);
           },

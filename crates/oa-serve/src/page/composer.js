@@ -24,7 +24,7 @@ export class Composer {
   #sending = null;
   #id = null;
 
-  /** Actions: `prompt(text, images)`, `steer(text)`, `stop()`; each returns a promise. */
+  /** Actions: `prompt(text, urls)`, `steer(text)`, `stop()`; each returns a promise. */
   constructor(root, actions) {
     // The error line is below the form.
     const find = (selector) => root.parentElement.querySelector(selector);
@@ -40,7 +40,7 @@ export class Composer {
     this.#attachments = new Attachments(find("#attachments"), {
       rejected: (problem) => this.report(problem),
       changed: () => {
-        draft.writeImages(this.#id, this.#attachments.images);
+        draft.writeFiles(this.#id, this.#attachments.files);
         this.#showSend();
       },
       emptied: () => this.focus(),
@@ -81,10 +81,10 @@ export class Composer {
   /** Shows the draft of a conversation; null is the new one. */
   open(id) {
     this.#id = id;
-    const { text, images } = draft.read(id);
+    const { text, files } = draft.read(id);
     // What is shown already keeps its cursor and its focus.
     if (this.#input.value !== text) this.#input.value = text;
-    if (this.#attachments.images !== images) this.#attachments.images = images;
+    if (this.#attachments.files !== files) this.#attachments.files = files;
     this.#fit();
     this.#showSend();
   }
@@ -95,7 +95,7 @@ export class Composer {
     this.#id = id;
     if (this.#sending) this.#sending.id = id;
     draft.writeText(id, this.#input.value);
-    draft.writeImages(id, this.#attachments.images);
+    draft.writeFiles(id, this.#attachments.files);
   }
 
   /** Puts a text before the current draft. */
@@ -161,9 +161,9 @@ export class Composer {
 
   async #submit() {
     const text = this.#input.value.trim();
-    const images = this.#attachments.images;
+    const files = this.#attachments.files;
     const isSteering = this.#isRunning;
-    if (this.#sending || (!text && (!images.length || isSteering))) return;
+    if (this.#sending || (!text && (!files.length || isSteering))) return;
     // An object, because `begin` sets the id of a conversation that this message creates.
     const sending = { id: this.#id };
     this.#sending = sending;
@@ -171,8 +171,8 @@ export class Composer {
     this.#showSend();
     try {
       if (isSteering) await this.#actions.steer(text);
-      else await this.#actions.prompt(text, images.map((image) => image.url));
-      this.#forget(sending.id, text, isSteering ? [] : images);
+      else await this.#actions.prompt(text, files.map((file) => file.url));
+      this.#forget(sending.id, text, isSteering ? [] : files);
     } catch (error) {
       this.report(error.message);
     } finally {
@@ -181,19 +181,19 @@ export class Composer {
     }
   }
 
-  /** Removes the sent text and images from the draft. Later changes and drafts of other conversations are kept. */
-  #forget(id, text, images) {
-    const rest = (list) => list.filter((image) => !images.includes(image));
+  /** Removes the sent text and files from the draft. Later changes and drafts of other conversations are kept. */
+  #forget(id, text, files) {
+    const rest = (list) => list.filter((file) => !files.includes(file));
     if (id !== this.#id) {
       const draftOf = draft.read(id);
       if (draftOf.text.trim() === text) draft.writeText(id, "");
-      draft.writeImages(id, rest(draftOf.images));
+      draft.writeFiles(id, rest(draftOf.files));
       return;
     }
     if (this.#input.value.trim() === text) this.#input.value = "";
     draft.writeText(id, this.#input.value);
-    this.#attachments.images = rest(this.#attachments.images);
-    draft.writeImages(id, this.#attachments.images);
+    this.#attachments.files = rest(this.#attachments.files);
+    draft.writeFiles(id, this.#attachments.files);
     this.#fit();
   }
 

@@ -69,7 +69,8 @@ function apply(state, { event, data, at = null }) {
       return applyAgent(state, data, at);
     case "prompt": {
       const images = (data.images ?? []).map((url) => ({ type: "image", url }));
-      const content = [{ type: "text", text: data.text ?? "" }, ...images];
+      const audio = (data.audio ?? []).map((url) => ({ type: "audio", url }));
+      const content = [{ type: "text", text: data.text ?? "" }, ...images, ...audio];
       return { ...state, thread: threads.addPrompt(state.thread, { content }, false) };
     }
     case "run":

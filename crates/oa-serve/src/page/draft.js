@@ -1,10 +1,10 @@
-// The unsent text and images of each conversation. They survive a reload.
+// The unsent text and files of each conversation. They survive a reload.
 
 import * as storage from "./storage.js";
 
 const TEXT = "oa-draft-";
-const IMAGES = "oa-images-";
-/** Longer texts and larger sets of images do not survive a reload, because browser storage is small. */
+const FILES = "oa-files-";
+/** Longer texts and larger sets of files do not survive a reload, because browser storage is small. */
 const LONGEST = 200000;
 const LARGEST = 4 << 20;
 
@@ -16,7 +16,7 @@ const key = (id) => id ?? "";
 export function read(id) {
   const known = drafts.get(key(id));
   if (known) return known;
-  const draft = { text: stored(TEXT + key(id)) ?? "", images: imagesIn(stored(IMAGES + key(id))) };
+  const draft = { text: stored(TEXT + key(id)) ?? "", files: filesIn(stored(FILES + key(id))) };
   drafts.set(key(id), draft);
   return draft;
 }
@@ -26,11 +26,11 @@ export function writeText(id, text) {
   store(TEXT + key(id), text.trim() === "" || text.length > LONGEST ? null : text);
 }
 
-/** Images are {name, url}, as in the attachments. */
-export function writeImages(id, images) {
-  drafts.set(key(id), { ...read(id), images });
-  const text = images.length ? JSON.stringify(images) : null;
-  store(IMAGES + key(id), text !== null && text.length > LARGEST ? null : text);
+/** Files are {name, url}, as in the attachments. */
+export function writeFiles(id, files) {
+  drafts.set(key(id), { ...read(id), files });
+  const text = files.length ? JSON.stringify(files) : null;
+  store(FILES + key(id), text !== null && text.length > LARGEST ? null : text);
 }
 
 /** Puts a text before the draft of a conversation that is not shown. */
@@ -42,22 +42,22 @@ export const joined = (...texts) => texts.filter((text) => text.trim() !== "").j
 
 /** Moves a draft into that of another conversation, before what is there. */
 export function move(from, to) {
-  const { text, images } = read(from);
+  const { text, files } = read(from);
   putBack(to, text);
-  writeImages(to, [...images, ...read(to).images]);
+  writeFiles(to, [...files, ...read(to).files]);
   remove(from);
 }
 
 export function remove(id) {
   writeText(id, "");
-  writeImages(id, []);
+  writeFiles(id, []);
   drafts.delete(key(id));
 }
 
-function imagesIn(text) {
+function filesIn(text) {
   try {
-    const images = JSON.parse(text ?? "[]");
-    return Array.isArray(images) ? images.filter((one) => typeof one?.name === "string" && typeof one?.url === "string") : [];
+    const files = JSON.parse(text ?? "[]");
+    return Array.isArray(files) ? files.filter((one) => typeof one?.name === "string" && typeof one?.url === "string") : [];
   } catch {
     return [];
   }

@@ -28,7 +28,6 @@ export function setText(target, text) {
 export const isInCharacter = (text, at) => (text.charCodeAt(at) & 0xfc00) === 0xdc00;
 
 const PATHS = {
-  attach: "M4 5h16v14H4zM4 16l5-5 4 4 3-3 4 4M15.5 9.5h.01",
   check: "M5 12.5l4.5 4.5L19 7.5",
   chevron: "M9 6l6 6-6 6",
   close: "M6 6l12 12M18 6L6 18",

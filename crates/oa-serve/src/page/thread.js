@@ -149,7 +149,9 @@ export function addPrompt(thread, message, isSteered) {
   const content = typeof message.content === "string" ? [{ type: "text", text: message.content }] : message.content;
   const words = content.filter((block) => block.type === "text").map((block) => block.text).join("\n");
   const images = content.filter((block) => block.type === "image").map((block) => block.url);
-  return push(thread, { kind: "prompt", text: words, images, isSteered });
+  const audio = content.filter((block) => block.type === "audio");
+  const recordings = audio.map((block) => block.url ?? `data:audio/${block.format};base64,${block.data}`);
+  return push(thread, { kind: "prompt", text: words, images, recordings, isSteered });
 }
 
 /** Applies an `AgentEvent`. `at` is its arrival time, in milliseconds. */

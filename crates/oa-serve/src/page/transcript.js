@@ -4,7 +4,7 @@ import { Card } from "./card.js";
 import { copy } from "./code.js";
 import { element, icon, setText } from "./element.js";
 import { duration, speed, whole } from "./figure.js";
-import { imageList, picture } from "./picture.js";
+import { imageList, picture, recordingList } from "./picture.js";
 import { Prose } from "./prose.js";
 import { read } from "./text.js";
 
@@ -15,6 +15,7 @@ class Prompt {
       "article", { class: "prompt", "aria-label": label },
       element("h2", { class: "visually-hidden", text: label }),
       entry.images.length ? imageList(entry.images, "Attached image") : null,
+      entry.recordings.length ? recordingList(entry.recordings) : null,
       entry.text ? element("p", { dir: "auto", text: entry.text }) : null,
       entry.isSteered ? element("span", { class: "hint", text: "sent while the agent worked" }) : null,
     );

@@ -1,6 +1,9 @@
 // Prompts and answers: Markdown, thinking, images, meters, themes, long texts.
 
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, unlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { image, open } from "./driver.mjs";
 
 async function welcome(window) {
@@ -92,15 +95,39 @@ async function speed(window) {
 async function images(window) {
   const { page } = window;
   const data = Buffer.from((await image()).split(",")[1], "base64");
-  await page.locator("#file").setInputFiles([{ name: "hill.png", mimeType: "image/png", buffer: data }, { name: "note.txt", mimeType: "text/plain", buffer: Buffer.from("x") }]);
-  await window.text("note.txt is not a PNG").waitFor();
-  await page.getByRole("list", { name: "Attached images" }).getByRole("img", { name: "hill.png" }).waitFor();
+  const pick = (...files) => page.locator("#file").setInputFiles(files.map(([name, mimeType, buffer]) => ({ name, mimeType, buffer })));
+  const list = page.getByRole("list", { name: "Attached files" });
+  // Why a file is not taken.
+  for (const [name, type, bytes, reason] of [
+    ["note.txt", "text/plain", 1, "is not a PNG"],
+    ["none.wav", "audio/wav", 0, "is empty."],
+    ["long.wav", "audio/wav", 3 << 20, "is too large"],
+    ["broken.png", "image/png", 700 << 10, "cannot be read: it is damaged, or another kind of file."],
+  ]) {
+    await pick([name, type, Buffer.alloc(bytes)]);
+    await window.text(`${name} ${reason}`).waitFor();
+  }
+  for (const [change, reason] of [[unlinkSync, "it was moved or deleted."], [(path) => writeFileSync(path, "other"), "it may not be opened, or has changed."]]) {
+    const folder = await pasteChanged(page, change);
+    await window.text(`late.png cannot be read: ${reason}`).waitFor();
+    rmSync(folder, { recursive: true });
+  }
+  assert.equal(await list.count(), 0);
+  await pick(["hill.png", "image/png", data], ["rain.wav", "audio/wav", wav()]);
+  await list.getByRole("img", { name: "hill.png" }).waitFor();
+  await list.getByText("rain.wav").waitFor();
   await window.box.fill("[image] what is this?");
   await window.check("attachment");
   await window.box.press("Enter");
   await window.text("I see an image.").waitFor();
   await window.idle();
-  assert.equal(await page.getByRole("list", { name: "Attached images" }).count(), 0);
+  assert.equal(await page.getByRole("list", { name: "Attached files" }).count(), 0);
+  const recording = page.getByRole("article", { name: "You" }).getByLabel("Attached recording", { exact: true });
+  const seconds = () => recording.evaluate(async (one) => {
+    if (!one.duration) await new Promise((resolve) => one.addEventListener("loadedmetadata", resolve));
+    return one.duration;
+  });
+  assert.equal(await seconds(), 0.5);
   const sent = page.getByRole("article", { name: "You" }).getByRole("button", { name: "Enlarge: Attached image" });
   await sent.click();
   const viewer = page.getByRole("dialog", { name: "Attached image" });
@@ -114,6 +141,34 @@ async function images(window) {
   await page.reload();
   await page.getByRole("list", { name: "Images of draw" }).getByRole("img").waitFor();
   await page.getByRole("button", { name: "Enlarge: Attached image" }).waitFor();
+  // Stored, with its data.
+  assert.equal(await seconds(), 0.5);
+}
+
+/** Half a second of silence: 16 bits, 8 kHz. */
+function wav() {
+  const header = Buffer.from("524946460000000057415645666d74201000000001000100401f0000803e00000200100064617461", "hex");
+  const [bytes, all] = [8000, header.length + 4 + 8000 - 8].map((size) => Buffer.from(Uint32Array.of(size).buffer));
+  all.copy(header, 4);
+  return Buffer.concat([header, bytes, Buffer.alloc(8000)]);
+}
+
+/** Pastes a file that changes on the disk before the page reads it, and returns its folder. */
+async function pasteChanged(page, change) {
+  const folder = mkdtempSync(join(tmpdir(), "page-"));
+  const path = join(folder, "late.png");
+  writeFileSync(path, "a file");
+  await page.evaluate(() => document.body.append(Object.assign(document.createElement("input"), { type: "file", id: "late", hidden: true })));
+  await page.locator("#late").setInputFiles(path);
+  change(path);
+  await page.evaluate(() => {
+    const late = document.getElementById("late");
+    const transfer = new DataTransfer();
+    transfer.items.add(late.files[0]);
+    document.getElementById("prompt").dispatchEvent(new ClipboardEvent("paste", { clipboardData: transfer, bubbles: true, cancelable: true }));
+    late.remove();
+  });
+  return folder;
 }
 
 /** A photo is made smaller, and images can be pasted. */
@@ -138,7 +193,7 @@ async function photos(window) {
     return file.size;
   });
   assert.ok(photo > 1 << 20);
-  const attached = page.getByRole("list", { name: "Attached images" }).getByRole("img", { name: "photo.png" });
+  const attached = page.getByRole("list", { name: "Attached files" }).getByRole("img", { name: "photo.png" });
   await attached.waitFor();
   const shown = await attached.evaluate(async (one) => (await one.decode(), { width: one.naturalWidth, height: one.naturalHeight, url: one.src.slice(0, 16), size: one.src.length }));
   assert.deepEqual([shown.width, shown.height, shown.url], [1568, 784, "data:image/jpeg;"]);

@@ -46,7 +46,7 @@ async function attached(window) {
   const { page } = window;
   const data = Buffer.from((await image()).split(",")[1], "base64");
   const attach = (name) => page.locator("#file").setInputFiles([{ name, mimeType: "image/png", buffer: data }]);
-  const list = page.getByRole("list", { name: "Attached images" });
+  const list = page.getByRole("list", { name: "Attached files" });
   const names = () => list.getByRole("img").evaluateAll((all) => all.map((one) => one.alt));
   await attach("hill.png");
   await list.getByRole("img", { name: "hill.png" }).waitFor();

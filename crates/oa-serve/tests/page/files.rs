@@ -111,11 +111,17 @@ async fn nested_page_finds_its_files() {
     };
     let router = router();
     assert_eq!(base(&get(&router, "/", &[]).await.2), "./");
-    let nested = Router::new().nest("/tools/agent", router);
-    let (status, _, page) = get(&nested, "/tools/agent", &[]).await;
-    assert_eq!(status, StatusCode::OK);
-    // Relative to `/tools/agent`, this is `/tools/agent/`.
-    assert_eq!(base(&page), "./agent/");
-    let (status, ..) = get(&nested, "/tools/agent/app.js", &[]).await;
-    assert_eq!(status, StatusCode::OK);
+    let service = Router::new().nest_service("/tools/agent", router.clone());
+    for nested in [&Router::new().nest("/tools/agent", router), &service] {
+        let (status, _, page) = get(nested, "/tools/agent", &[]).await;
+        assert_eq!(status, StatusCode::OK);
+        // Relative to `/tools/agent`, this is `/tools/agent/`.
+        assert_eq!(base(&page), "./agent/");
+        let (status, ..) = get(nested, "/tools/agent/app.js", &[]).await;
+        assert_eq!(status, StatusCode::OK);
+        let (status, ..) = get(nested, "/tools/agent/api/agent", &[]).await;
+        assert_eq!(status, StatusCode::UNAUTHORIZED);
+    }
+    let (status, _, page) = get(&service, "/tools/agent/", &[]).await;
+    assert_eq!((status, &*base(&page)), (StatusCode::OK, "./"));
 }

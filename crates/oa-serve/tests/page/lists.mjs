@@ -139,7 +139,7 @@ async function keyboard(window) {
     assert.ok(stop.isInView, `${stop.tag} ${stop.name} is in view`);
     seen.push(stop.name);
   }
-  for (const name of ["skip", "Conversations", "Keyboard shortcuts", "Colors: system", "Messages", "Copy rust", "Copy answer", "prompt", "Attach images"]) {
+  for (const name of ["skip", "Conversations", "Keyboard shortcuts", "Colors: system", "Messages", "Copy rust", "Copy answer", "prompt", "Attach images or audio"]) {
     assert.ok(seen.includes(name), `Tab reaches ${name}: ${seen.join(", ")}`);
   }
   await page.keyboard.press("Shift+Escape");
@@ -202,7 +202,7 @@ async function names(window) {
     "- meter \"Context used\"",
     "- form \"Message\"",
     "- textbox \"Message\"",
-    "- button \"Attach images\"",
+    "- button \"Attach images or audio\"",
     "- button \"Send\" [disabled]",
   ]) {
     assert.ok(main.includes(line), `${line} is in:\n${main}`);

@@ -12,6 +12,7 @@ mod hooks;
 mod kept;
 mod load;
 mod openai;
+mod recordings;
 mod repeated_ids;
 mod shutdown;
 mod slow_requests;
