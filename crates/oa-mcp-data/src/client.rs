@@ -16,15 +16,18 @@
 //! # Ok::<(), String>(())
 //! ```
 
+mod accepted;
 mod content;
 mod envelope;
 mod journal;
+mod level;
 mod limits;
 mod message;
 mod offered;
 mod sessions;
 mod splitter;
 
+pub use accepted::Accepted;
 pub use content::{failure, tool_result};
 pub(crate) use envelope::header_text;
 pub use envelope::{
@@ -32,10 +35,12 @@ pub use envelope::{
     level_place, of_subscription,
 };
 pub use journal::{Journal, News};
+pub use level::Level;
 pub use limits::ServerLimits;
 pub use message::{
     HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, Incoming, METHOD_NOT_FOUND, answer,
-    answer_with, error, excerpt, is_progress_token, memory_of, notice, read, unavailable,
+    answer_with, error, excerpt, is_answer, is_progress_token, joined, memory_of, notice, read,
+    unavailable,
 };
 pub use offered::describe_tool;
 pub use sessions::{ClientSessions, Full};

@@ -1,3 +1,6 @@
+use std::collections::HashMap;
+
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use crate::json::read_json;
@@ -148,6 +151,22 @@ pub fn unavailable(id: &Value, is_stateless: bool, message: &str) -> String {
 #[must_use]
 pub fn notice(method: &str, params: &Value) -> String {
     json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string()
+}
+
+/// Returns answers as one message: several are a batch.
+#[must_use]
+pub fn joined(mut answers: Vec<String>) -> String {
+    match answers.len() {
+        0 | 1 => answers.pop().unwrap_or_default(),
+        _ => format!("[{}]", answers.join(",")),
+    }
+}
+
+/// Returns true for an answer of this server, and false for a notification.
+#[must_use]
+pub fn is_answer(message: &str) -> bool {
+    let members = serde_json::from_str::<HashMap<String, IgnoredAny>>(message);
+    members.is_ok_and(|members| members.contains_key("id") && !members.contains_key("method"))
 }
 
 /// Returns the beginning of a client's text on one line, for an error.

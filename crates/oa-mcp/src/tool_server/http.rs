@@ -20,13 +20,13 @@ use tower::Service;
 use crate::tool_server::call::{Connection, Runner};
 use crate::tool_server::http::body::Event;
 use crate::tool_server::http::guard::{
-    Guard, check_message, check_stream, check_version, is_stateless, mirrors, too_large,
+    Guard, accepted, check_message, check_stream, check_version, is_stateless, mirrors, too_large,
     wrong_version,
 };
 use crate::tool_server::http::refusal::Refusal;
 use crate::tool_server::http::session::{Session, number_of};
 use crate::tool_server::protocol::{Rejection, Step};
-use oa_mcp_data::client::{ClientSessions, Full, Mirrors, Origin, STATELESS};
+use oa_mcp_data::client::{ClientSessions, Full, Mirrors, Origin, STATELESS, joined};
 
 mod body;
 mod guard;
@@ -47,7 +47,8 @@ const MESSAGES: usize = 16;
 /// [`allow_host`](Self::allow_host) adds names. It handles requests to any path, so mount it at one. Clones share the
 /// sessions.
 ///
-/// A call is answered with an event stream that ends with its result, everything else with JSON. Each session has one
+/// A call is answered with an event stream that ends with its result, everything else with JSON, unless the client
+/// accepts only one of the two. Each session has one
 /// `GET` stream for notifications outside of calls, which can be resumed with `Last-Event-ID`: changes of the tools,
 /// and log lines of a [`ToolServerHandle`](crate::ToolServerHandle). Requests of version 2026-07-28 have no session.
 #[derive(Clone)]
@@ -102,8 +103,16 @@ impl HttpService {
         B::Data: Send,
     {
         let (parts, body) = request.into_parts();
+        let accepted = accepted(&parts.headers);
         match self.dispatch(parts, body).await {
-            Ok(response) => response,
+            Ok(response) => {
+                let (mut parts, body) = response.into_parts();
+                let (body, kind) = body.in_form(accepted).await;
+                if let Some(kind) = kind {
+                    parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+                }
+                Response::from_parts(parts, body)
+            }
             Err(refusal) => {
                 let status = refusal.status();
                 let mut response = json(status, refusal.into_body());
@@ -260,10 +269,9 @@ impl Shared {
         }
         answers.append(&mut refusals);
         if calls.is_empty() {
-            return Ok(match answers.len() {
-                0 => empty(StatusCode::ACCEPTED),
-                1 => json(StatusCode::OK, answers.remove(0)),
-                _ => json(StatusCode::OK, format!("[{}]", answers.join(","))),
+            return Ok(match answers.is_empty() {
+                true => empty(StatusCode::ACCEPTED),
+                false => json(StatusCode::OK, joined(answers)),
             });
         }
         let (out, messages) = mpsc::channel(MESSAGES.max(answers.len()));
@@ -350,8 +358,8 @@ fn stream(messages: mpsc::Receiver<Event>, running: JoinSet<()>) -> Response<Htt
     let mut response = Response::new(HttpBody::events(messages, running));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    // For proxies that would buffer events.
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    // For proxies that would buffer events, or hold them back to compress them.
     headers.insert(BUFFERING, HeaderValue::from_static("no"));
     response
 }

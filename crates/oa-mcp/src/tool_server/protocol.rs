@@ -1,13 +1,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 
 use oa_mcp_data::client::{
-    Envelope, INVALID_PARAMS, INVALID_REQUEST, Incoming, LEVELS, METHOD_NOT_FOUND, News, Origin,
-    ServerLimits, VERSIONS, answer, answer_with, complete, error, excerpt, is_progress_token,
-    level_place, memory_of, notice, of_subscription, read, unavailable,
+    Envelope, INVALID_PARAMS, INVALID_REQUEST, Incoming, LEVELS, Level, METHOD_NOT_FOUND, News,
+    Origin, ServerLimits, VERSIONS, answer, answer_with, complete, error, excerpt,
+    is_progress_token, level_place, memory_of, notice, of_subscription, read, unavailable,
 };
-use oa_tools::{Cancel, LogLevel};
+use oa_tools::Cancel;
 use serde_json::{Value, json};
 
 use crate::tool_server::catalog::{Catalog, Offer};
@@ -139,25 +138,6 @@ pub(crate) struct Ticket {
     number: u64,
 }
 
-/// The lowest level of log notifications that the client wants.
-pub(crate) struct Level(AtomicU8);
-
-impl Level {
-    /// The level of a client that wants none.
-    const NONE: u8 = u8::MAX;
-
-    /// Returns the protocol's name of a level, if the client wants its lines.
-    pub(crate) fn admit(&self, level: LogLevel) -> Option<&'static str> {
-        let place = match level {
-            LogLevel::Debug => 0,
-            LogLevel::Warn => 3,
-            LogLevel::Error => 4,
-            _ => 1,
-        };
-        (place >= self.0.load(Ordering::Relaxed)).then(|| LEVELS[usize::from(place)])
-    }
-}
-
 impl Protocol {
     pub(crate) fn new(catalog: Arc<Catalog>, limits: ServerLimits) -> Self {
         Self {
@@ -165,7 +145,7 @@ impl Protocol {
             limits,
             is_ready: false,
             is_over: false,
-            level: Arc::new(Level(AtomicU8::new(1))),
+            level: Arc::new(Level::new(Some(1))),
             open: HashMap::new(),
             calls: 0,
             subscriptions: BTreeMap::new(),
@@ -248,7 +228,7 @@ impl Protocol {
             "server/discover" => Step::Answer(answer(&id, &self.catalog.discovery())),
             "tools/list" => self.list(&id, &params, true),
             "tools/call" => {
-                let level = Arc::new(Level(AtomicU8::new(level.unwrap_or(Level::NONE))));
+                let level = Arc::new(Level::new(level));
                 let server = Some(Arc::clone(&self.catalog.server));
                 self.call(id, params, server, level, of)
             }
@@ -259,6 +239,7 @@ impl Protocol {
 
     /// Answers a request of a conversation that began with `initialize`.
     fn of_session(&mut self, id: Value, method: &str, params: Value) -> Step {
+        let nothing = |what: &str| Step::Answer(answer(&id, &json!({ (what): [] })));
         match method {
             "ping" => Step::Answer(answer(&id, &json!({}))),
             "initialize" => Step::Answer(self.initialize(&id, &params)),
@@ -275,9 +256,13 @@ impl Protocol {
                     let why = format!("level must be one of {}", LEVELS.join(", "));
                     return Step::Answer(error(&id, INVALID_PARAMS, &why));
                 };
-                self.level.0.store(place, Ordering::Relaxed);
+                self.level.set(place);
                 Step::Answer(answer(&id, &json!({})))
             }
+            // Some clients always ask for these, and take an error for a broken connection.
+            "prompts/list" => nothing("prompts"),
+            "resources/list" => nothing("resources"),
+            "resources/templates/list" => nothing("resourceTemplates"),
             other => Step::Answer(unknown_method(&id, other)),
         }
     }

@@ -491,3 +491,46 @@ fn service_has_the_bounds_of_axum() {
     }
     fits(&tools().http_service());
 }
+
+/// As Copilot Studio reads no events, and the client of ElevenLabs nothing else.
+#[tokio::test]
+async fn clients_may_accept_only_one_form() {
+    let steps = tool("steps", "Takes steps").build_with_context(|_, cx| async move {
+        cx.emit_progress((1, 2));
+        Ok(json!("done"))
+    });
+    let served = Served::start(server([steps]).http_service()).await;
+    for (accept, kind) in
+        [("application/json", "application/json"), ("text/event-stream", "text/event-stream")]
+    {
+        let headers = format!("accept: {accept}\r\ncontent-type: application/json\r\n");
+        let greeted = served.ask("POST", &headers, hello(0).to_string().as_bytes()).await;
+        let session = greeted.header("mcp-session-id").unwrap();
+        let headers = format!("{headers}mcp-session-id: {session}\r\n");
+        let ask = async |message: Value| {
+            served.ask("POST", &headers, message.to_string().as_bytes()).await
+        };
+        let listed = ask(request(1, "tools/list", json!({}))).await;
+        let called = ask(watched(2, "steps", json!({}))).await;
+        let both = ask(json!([request(3, "ping", json!({})), call(4, "steps", json!({}))])).await;
+        for answer in [&greeted, &listed, &called, &both] {
+            assert_eq!(answer.status, 200, "{}", answer.body);
+            assert_eq!(answer.header("content-type").as_deref(), Some(kind), "{accept}");
+        }
+        assert_eq!(listed.messages()[0]["result"]["tools"][0]["name"], "steps");
+        let messages = called.messages();
+        assert_eq!(text(&messages[messages.len() - 1]), "done");
+        // Progress cannot be told in one JSON message.
+        assert_eq!(messages.len(), if accept == "application/json" { 1 } else { 2 });
+        let ids = |answer: &Value| answer["id"].as_i64();
+        let mut both: Vec<_> = match &both.messages()[..] {
+            [Value::Array(batch)] => batch.iter().map(ids).collect(),
+            events => events.iter().map(ids).collect(),
+        };
+        both.sort_unstable();
+        assert_eq!(both, [Some(3), Some(4)]);
+        let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        let noted = served.ask("POST", &headers, initialized.as_bytes()).await;
+        assert_eq!((noted.status, &*noted.body), (202, ""));
+    }
+}

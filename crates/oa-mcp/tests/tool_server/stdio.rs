@@ -45,7 +45,21 @@ async fn invalid_arguments_name_the_field() {
     let code = |answer: &Value| answer["error"]["code"].as_i64();
     assert_eq!(code(&server.ask(&call(2, "none", json!({}))).await), Some(-32602));
     assert_eq!(code(&server.ask(&request(3, "tools/call", json!({}))).await), Some(-32602));
-    assert_eq!(code(&server.ask(&request(4, "resources/list", json!({}))).await), Some(-32601));
+    assert_eq!(code(&server.ask(&request(4, "resources/read", json!({}))).await), Some(-32601));
+}
+
+/// As Cline asks whatever a server offers.
+#[tokio::test]
+async fn other_lists_are_empty() {
+    let mut server = Offered::ready().await;
+    for (method, member) in [
+        ("prompts/list", "prompts"),
+        ("resources/list", "resources"),
+        ("resources/templates/list", "resourceTemplates"),
+    ] {
+        let answer = server.ask(&request(1, method, json!({}))).await;
+        assert_eq!(answer["result"], json!({ member: [] }), "{method}");
+    }
 }
 
 #[tokio::test]

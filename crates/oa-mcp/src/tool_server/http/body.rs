@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use oa_mcp_data::client::{Accepted, is_answer, joined};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep};
@@ -47,6 +48,27 @@ struct Events {
 impl HttpBody {
     pub(crate) fn whole(text: String) -> Self {
         Self(Inner::Whole(Some(text.into()).filter(|bytes: &Bytes| !bytes.is_empty())))
+    }
+
+    /// Converts the answers to the only form that a client accepts. Without events, it gets no notifications of a call.
+    /// Returns the new content type, if there is one.
+    pub(crate) async fn in_form(self, accepted: Accepted) -> (Self, Option<&'static str>) {
+        match self.0 {
+            Inner::Events(mut events) if !accepted.events => {
+                let mut answers = Vec::new();
+                while let Some(Event { text, .. }) = events.messages.recv().await {
+                    answers.extend(is_answer(&text).then_some(text));
+                }
+                (Self::whole(joined(answers)), Some("application/json"))
+            }
+            Inner::Whole(Some(json)) if !accepted.json => {
+                let mut bytes = Vec::new();
+                let text = String::from_utf8_lossy(&json);
+                let _ = oa_sse::Frame::new(&text).event("message").write_to(&mut bytes);
+                (Self(Inner::Whole(Some(bytes.into()))), Some("text/event-stream"))
+            }
+            inner => (Self(inner), None),
+        }
     }
 
     pub(crate) fn events(messages: mpsc::Receiver<Event>, calls: JoinSet<()>) -> Self {

@@ -5,7 +5,7 @@ use oa_access::{Denial, has_token, is_loopback, requested_host, single, without_
 use oa_transport::ApiKey;
 
 use crate::tool_server::http::refusal::Refusal;
-use oa_mcp_data::client::{Mirrors, VERSIONS};
+use oa_mcp_data::client::{Accepted, Mirrors, VERSIONS};
 
 /// The negotiated protocol version.
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -62,7 +62,8 @@ pub(crate) fn check_message(headers: &HeaderMap, most_bytes: usize) -> Result<()
         let why = "the content type must be application/json";
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
     }
-    if !(accepts(headers, "application/json") && accepts(headers, "text/event-stream")) {
+    let accepted = accepted(headers);
+    if !accepted.json && !accepted.events {
         let why = "the client must accept application/json and text/event-stream";
         return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, why));
     }
@@ -87,7 +88,7 @@ pub(crate) fn mirrors(headers: &HeaderMap) -> Mirrors {
 
 pub(crate) fn check_stream(headers: &HeaderMap) -> Result<(), Refusal> {
     check_version(headers)?;
-    if accepts(headers, "text/event-stream") {
+    if accepted(headers).events {
         return Ok(());
     }
     Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, "the client must accept text/event-stream"))
@@ -111,19 +112,9 @@ pub(crate) fn too_large(most_bytes: usize) -> Refusal {
     Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, why)
 }
 
-/// Returns true if the `Accept` headers include this media type or a wildcard for it, or there are none.
-fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
-    let accepted = headers.get_all(ACCEPT).iter();
-    let family = wanted.split('/').next().unwrap_or_default();
-    !headers.contains_key(ACCEPT)
-        || accepted.filter_map(|value| value.to_str().ok()).any(|value| {
-            value.split(',').any(|of| {
-                let of = of.split(';').next().unwrap_or_default().trim();
-                of == "*/*"
-                    || of.eq_ignore_ascii_case(wanted)
-                    || of.strip_suffix("/*").is_some_and(|of| of.eq_ignore_ascii_case(family))
-            })
-        })
+/// Returns the forms of answers that the client accepts.
+pub(crate) fn accepted(headers: &HeaderMap) -> Accepted {
+    Accepted::read(headers.get_all(ACCEPT).iter().map(|of| of.to_str().unwrap_or_default()))
 }
 
 #[cfg(test)]
@@ -195,7 +186,9 @@ mod tests {
         assert_eq!(check(&[json]), 200, "no header accepts everything");
         assert_eq!(check(&[json, ("accept", "application/*"), ("accept", "text/*")]), 200);
         assert_eq!(check(&[("content-type", "text/plain"), both]), 415);
-        assert_eq!(check(&[json, ("accept", "application/json")]), 406);
+        assert_eq!(check(&[json, ("accept", "application/json")]), 200);
+        assert_eq!(check(&[json, ("accept", "text/event-stream")]), 200);
+        assert_eq!(check(&[json, ("accept", "text/html")]), 406);
         assert_eq!(check(&[json, both, ("mcp-protocol-version", "2025-06-18")]), 200);
         assert_eq!(
             check(&[json, both, ("mcp-protocol-version", "1999-01-01")]),
