@@ -43,8 +43,9 @@ pub struct ServeLimits {
     pub unread_run: Duration,
     /// Time that runs have to finish during shutdown; 10 seconds by default. Then they are interrupted and saved.
     pub shutdown: Duration,
-    /// Time between keep-alive comments in an idle event stream; 5 seconds by default. Zero sends none. The server's
-    /// page treats a stream that is silent for 45 seconds as a lost connection.
+    /// Time between keep-alive comments in an idle event stream; 5 seconds by default. Zero sends none. OpenAI clients
+    /// get empty chunks instead, because some give up on a stream without chunks. The server's page treats a stream
+    /// that is silent for 45 seconds as a lost connection.
     pub keep_alive: Duration,
 }
 

@@ -9,6 +9,7 @@ use oa_event_log::{
 };
 use oa_events::AgentEvent;
 use oa_executor::ToolEvent;
+use oa_sse::Frame;
 use oa_types::{AssistantMessage, ContentBlock, ToolUseBlock, ToolUseError};
 use serde_json::{Value, json};
 
@@ -88,6 +89,11 @@ pub(crate) trait RunWriter: Send + 'static {
     fn prompt_progress(&mut self, data: Value, out: &mut Vec<u8>) {}
 
     fn notice(&mut self, kind: &'static str, message: &str, out: &mut Vec<u8>) {}
+
+    /// Nothing has happened for a while.
+    fn keep_alive(&self, out: &mut Vec<u8>) {
+        Frame::write_comment("alive", out);
+    }
 
     fn end(&mut self, run: RunEvent, out: &mut Vec<u8>);
 
@@ -299,6 +305,10 @@ impl<W: RunWriter> Encoder for RunStream<W> {
 
     fn is_over(&self) -> bool {
         self.stage == Stage::Over
+    }
+
+    fn keep_alive(&self, out: &mut Vec<u8>) {
+        self.writer.keep_alive(out);
     }
 }
 

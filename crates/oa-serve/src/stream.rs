@@ -36,16 +36,16 @@ pub(crate) fn event_stream(served: &Served, viewer: Viewer, encoder: impl Encode
             let mut out = Vec::new();
             // Not restarted by events for which the protocol has no bytes: a proxy sees none of them.
             let mut silence = pin!(sleep(keep_alive));
-            if is_first {
-                // Sends the response head immediately.
-                Frame::write_comment("open", &mut out);
-            }
             loop {
                 while out.len() < PIECE
                     && !encoder.is_over()
                     && let Some(view) = viewer.read()
                 {
                     encoder.write(view, &mut out);
+                }
+                if is_first && out.is_empty() {
+                    // Sends the response head immediately. Not before an event: some clients fail on a comment there.
+                    Frame::write_comment("open", &mut out);
                 }
                 if !out.is_empty() {
                     let piece = Ok::<_, Infallible>(Bytes::from(out));

@@ -98,6 +98,11 @@ impl Chunks {
         self.send(json!([choice]), None, out);
     }
 
+    fn comment(&self, text: &str, out: &mut Vec<u8>) {
+        Frame::write_comment(text, out);
+        self.keep_alive(out);
+    }
+
     fn send(&self, choices: Value, usage: Option<Value>, out: &mut Vec<u8>) {
         let mut chunk = json!({
             "id": self.head.id, "object": "chat.completion.chunk", "created": self.head.created,
@@ -149,15 +154,20 @@ impl RunWriter for Chunks {
 
     // Clients parse every event as a chunk, so the activity of tools is sent as comments.
     fn call_runs(&mut self, name: &str, out: &mut Vec<u8>) {
-        comment(name, out);
+        self.comment(name, out);
     }
 
     fn activity(&mut self, kind: &'static str, _: &str, data: Value, out: &mut Vec<u8>) {
         if kind == "progress" {
             let total = data.get("total").map(|total| format!(" of {total}")).unwrap_or_default();
             let name = data["toolName"].as_str().unwrap_or_default();
-            comment(&format!("{name} {}{total}", data["done"]), out);
+            self.comment(&format!("{name} {}{total}", data["done"]), out);
         }
+    }
+
+    /// Some clients give up on a stream without chunks, whatever else comes: LangChain after two minutes.
+    fn keep_alive(&self, out: &mut Vec<u8>) {
+        self.chunk(json!({"content": ""}), None, out);
     }
 
     fn end(&mut self, run: RunEvent, out: &mut Vec<u8>) {
@@ -326,10 +336,6 @@ fn client_calls(waiting: &[WaitingCall], ids: &CallIds) -> impl Iterator<Item = 
         let function = json!({"name": call.name, "arguments": call.input.to_string()});
         json!({"id": ids.shown(&call.call_id), "type": "function", "function": function})
     })
-}
-
-fn comment(text: &str, out: &mut Vec<u8>) {
-    Frame::write_comment(text, out);
 }
 
 /// Returns OpenAI's name for a reason. Clients accept no other names.
