@@ -28,8 +28,9 @@ pub(crate) fn result_message(call: &ToolUseBlock, content: Value, is_error: bool
 ///
 /// - System messages are merged, in order, into one at the start.
 /// - Each call of an assistant message is answered directly after that message, in call order, by one message with
-///   the call's id and name. Calls without a result are answered with "unknown", because they may have run. Results
-///   without a call, and further results of the same call, are dropped. Results in user messages are moved out of them.
+///   the call's id and name. A result elsewhere in the list is moved there, unless several calls have its id. Calls
+///   without a result are answered with "unknown", because they may have run. Results without a call, and further
+///   results of the same call, are dropped. Results in user messages are moved out of them.
 /// - Call ids are made unique: if several calls share an id, the last one keeps it.
 /// - Malformed calls, blocks that the role cannot send, and empty messages are dropped.
 ///
@@ -118,11 +119,12 @@ pub(crate) fn paired(sorted: Vec<Message>) -> Vec<Message> {
 }
 
 fn answered(sorted: Vec<Message>) -> Vec<Message> {
+    let mut strays = strays(&sorted);
     let mut paired = Vec::with_capacity(sorted.len());
     let mut rest = sorted.into_iter().peekable();
     while let Some(message) = rest.next() {
         if message.role == MessageRole::Tool {
-            // Results that do not follow their call.
+            // Results that do not follow their call: `strays` has those that belong to one.
             continue;
         }
         let calls: Vec<ToolUseBlock> = match message.role {
@@ -142,7 +144,8 @@ fn answered(sorted: Vec<Message>) -> Vec<Message> {
         }
         for call in calls {
             let found = results.iter().position(|result| result.tool_use_id == call.id);
-            paired.push(match found.map(|place| results.remove(place)) {
+            let found = found.map(|place| results.remove(place));
+            paired.push(match found.or_else(|| strays.remove(&call.id)) {
                 Some(mut result) => {
                     // Servers compare both names, and the model wrote the one of the call.
                     result.name = Some(call.name.into());
@@ -153,6 +156,41 @@ fn answered(sorted: Vec<Message>) -> Vec<Message> {
         }
     }
     paired
+}
+
+/// Returns the results that do not follow their call, by its id. Front ends that keep a history may write calls of several
+/// messages before their results, text between a call and its result, or a result before its call.
+fn strays(messages: &[Message]) -> HashMap<String, ToolResultBlock> {
+    let mut strays = HashMap::new();
+    // The calls of the answer before, from the one whose result is expected next.
+    let mut calls: Vec<&ToolUseBlock> = Vec::new();
+    let mut next = 0;
+    for message in messages {
+        if message.role != MessageRole::Tool {
+            (calls, next) = (calls_of(message).collect(), 0);
+            continue;
+        }
+        for result in message.content.iter().filter_map(|block| match block {
+            ContentBlock::ToolResult(result) => Some(result),
+            _ => None,
+        }) {
+            let is_of = |call: &&ToolUseBlock| call.id == result.tool_use_id;
+            if calls.get(next).is_some_and(is_of) {
+                next += 1;
+            } else if !calls.iter().any(is_of) {
+                strays.entry(result.tool_use_id.clone()).or_insert_with(|| result.clone());
+            }
+        }
+    }
+    if !strays.is_empty() {
+        let mut seen = HashSet::new();
+        for call in messages.iter().flat_map(calls_of) {
+            if !seen.insert(&*call.id) {
+                strays.remove(&call.id);
+            }
+        }
+    }
+    strays
 }
 
 /// Replaces call ids that a later call shares. The last call keeps the id: it may still be open, or its result

@@ -387,3 +387,22 @@ async fn address_may_end_with_a_slash() {
     }
     assert_eq!(nested.post("/agent/ag-ui/x", json!({})).await.0, StatusCode::NOT_FOUND);
 }
+
+/// As CopilotKit and Microsoft's Agent Framework write histories: calls before the results of others, and text between a call and
+/// its result.
+#[tokio::test]
+async fn results_need_not_follow_their_calls() {
+    let app = App::new(|server| server);
+    let call = |id: &str| json!({"id": id, "role": "assistant", "toolCalls": [{"id": id, "type": "function", "function": {"name": "look", "arguments": "{}"}}]});
+    let result = |id: &str| json!({"id": format!("r{id}"), "role": "tool", "toolCallId": id, "content": format!("seen {id}")});
+    let said = json!({"id": "s", "role": "assistant", "content": "Here."});
+    let prompt = json!({"id": "p", "role": "user", "content": "[body]"});
+    let messages = json!([call("c1"), call("c2"), result("c1"), said, result("c2"), prompt]);
+    let body = json!({"threadId": "t", "runId": "r", "messages": messages, "tools": [], "context": [], "state": {}});
+    let frames = app.frames("/ag-ui", &body).await;
+    let deltas = frames.iter().filter_map(|frame| frame["delta"].as_str());
+    let sent: Value = serde_json::from_str(&deltas.collect::<String>()).expect("it is the request");
+    let told: Vec<_> =
+        sent["messages"].as_array().unwrap().iter().map(|it| &it["content"]).collect();
+    assert_eq!(told[1..], ["", "seen c1", "", "seen c2", "Here.", "[body]"]);
+}

@@ -94,6 +94,23 @@ fn results_leave_user_messages() {
     assert_eq!(repaired, expected);
 }
 
+/// As front ends of AG-UI write histories.
+#[test]
+fn results_are_moved_behind_their_calls() {
+    let result = |id: &str| Message::tool(ToolResultBlock::new(id, json!(id)));
+    let asks = |id: &str| Message::assistant(vec![call(id, "f")]);
+    let says = || Message::assistant(vec![text("So.")]);
+    let both = vec![asks("1"), named("1", "f", "1"), asks("2"), named("2", "f", "2")];
+    assert_eq!(repair(vec![asks("1"), asks("2"), result("1"), result("2")]), both);
+    assert_eq!(repair(vec![result("2"), asks("1"), asks("2"), result("1")]), both);
+    let told = vec![asks("1"), named("1", "f", "1"), says()];
+    assert_eq!(repair(vec![asks("1"), says(), result("1")]), told);
+    // A model that counts its calls anew: the result may be that of either.
+    let repaired = repair(vec![asks("1"), Message::user("No."), asks("1"), says(), result("1")]);
+    let mut results = repaired.iter().filter(|message| message.role == MessageRole::Tool);
+    assert!(results.all(|message| format!("{message:?}").contains("no result was recorded")));
+}
+
 /// A caller may change the conversation between a result and its review.
 #[test]
 fn results_in_a_new_history_are_reviewed() {

@@ -493,6 +493,7 @@ fn any_list_of_messages_is_repaired() {
             call("2", "b"),
             call("2", "c"),
             malformed("3", None),
+            call("4", "d"),
         ]),
         result("2"),
         result("2"),
@@ -508,9 +509,10 @@ fn any_list_of_messages_is_repaired() {
         told(&turn),
         [
             "user: Go.",
-            r#"assistant: [1 {"a":1}] [2 {"a":1}]"#,
-            r#"tool: 1!{"error":"unknown: no result was recorded, so the call may or may not have run","tool":"a"}"#,
+            r#"assistant: [1 {"a":1}] [2 {"a":1}] [4 {"a":1}]"#,
+            "tool: 1=1",
             "tool: 2=1",
+            r#"tool: 4!{"error":"unknown: no result was recorded, so the call may or may not have run","tool":"d"}"#,
             "user: On.",
         ]
     );
