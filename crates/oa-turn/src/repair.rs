@@ -28,8 +28,8 @@ pub(crate) fn result_message(call: &ToolUseBlock, content: Value, is_error: bool
 ///
 /// - System messages are merged, in order, into one at the start.
 /// - Each call of an assistant message is answered directly after that message, in call order, by one message with
-///   the call's id and name. A result elsewhere in the list is moved there, unless several calls have its id. Calls
-///   without a result are answered with "unknown", because they may have run. Results without a call, and further
+///   the call's id and name. A result further behind is moved there, unless several calls have its id. Calls without a
+///   result are answered with "unknown", because they may have run. Results without a call before them, and further
 ///   results of the same call, are dropped. Results in user messages are moved out of them.
 /// - Call ids are made unique: if several calls share an id, the last one keeps it.
 /// - Malformed calls, blocks that the role cannot send, and empty messages are dropped.
@@ -158,16 +158,23 @@ fn answered(sorted: Vec<Message>) -> Vec<Message> {
     paired
 }
 
-/// Returns the results that do not follow their call, by its id. Front ends that keep a history may write calls of several
-/// messages before their results, text between a call and its result, or a result before its call.
+/// Returns the results that are further behind their call than directly after its message, by the call's id. Front ends
+/// that keep a history may write several calls before their results, or text between a call and its result.
+///
+/// A result before its call is that of an earlier one, which is gone.
 fn strays(messages: &[Message]) -> HashMap<String, ToolResultBlock> {
     let mut strays = HashMap::new();
+    // How often each id was called so far.
+    let mut called: HashMap<&str, usize> = HashMap::new();
     // The calls of the answer before, from the one whose result is expected next.
     let mut calls: Vec<&ToolUseBlock> = Vec::new();
     let mut next = 0;
     for message in messages {
         if message.role != MessageRole::Tool {
             (calls, next) = (calls_of(message).collect(), 0);
+            for call in &calls {
+                *called.entry(&call.id).or_default() += 1;
+            }
             continue;
         }
         for result in message.content.iter().filter_map(|block| match block {
@@ -177,19 +184,13 @@ fn strays(messages: &[Message]) -> HashMap<String, ToolResultBlock> {
             let is_of = |call: &&ToolUseBlock| call.id == result.tool_use_id;
             if calls.get(next).is_some_and(is_of) {
                 next += 1;
-            } else if !calls.iter().any(is_of) {
+            } else if !calls.iter().any(is_of) && called.contains_key(&*result.tool_use_id) {
                 strays.entry(result.tool_use_id.clone()).or_insert_with(|| result.clone());
             }
         }
     }
-    if !strays.is_empty() {
-        let mut seen = HashSet::new();
-        for call in messages.iter().flat_map(calls_of) {
-            if !seen.insert(&*call.id) {
-                strays.remove(&call.id);
-            }
-        }
-    }
+    // It may be that of either.
+    strays.retain(|id, _| called.get(&**id) == Some(&1));
     strays
 }
 

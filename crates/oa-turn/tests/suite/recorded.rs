@@ -102,7 +102,12 @@ fn results_are_moved_behind_their_calls() {
     let says = || Message::assistant(vec![text("So.")]);
     let both = vec![asks("1"), named("1", "f", "1"), asks("2"), named("2", "f", "2")];
     assert_eq!(repair(vec![asks("1"), asks("2"), result("1"), result("2")]), both);
-    assert_eq!(repair(vec![result("2"), asks("1"), asks("2"), result("1")]), both);
+    let unanswered = |messages: Vec<Message>| {
+        let repaired = format!("{:?}", repair(messages));
+        repaired.matches("no result was recorded").count()
+    };
+    // The result of an earlier call that was removed.
+    assert_eq!(unanswered(vec![result("2"), asks("1"), asks("2"), result("1")]), 1);
     let told = vec![asks("1"), named("1", "f", "1"), says()];
     assert_eq!(repair(vec![asks("1"), says(), result("1")]), told);
     // A model that counts its calls anew: the result may be that of either.
