@@ -166,8 +166,8 @@ impl Aggregator {
     #[inline]
     fn end_chunk(&mut self, taken: Result<(), Error>) -> Result<StreamStatus, Error> {
         let Self { decoder, state } = self;
-        // Templates are for words that need no others.
-        decoder.read_in_full(state.half.is_some());
+        // Templates are for words that need no others, and hide an id that differs.
+        decoder.read_in_full(state.half.is_some() || state.speech.notice.is_open());
         state.status(taken)
     }
 

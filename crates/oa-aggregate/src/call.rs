@@ -1,5 +1,6 @@
 //! One tool call being assembled.
 
+use oa_types::wire::{bare_name, control_token};
 use oa_types::{ToolUseBlock, ToolUseError};
 use serde_json::{Map, Value};
 
@@ -11,20 +12,6 @@ use crate::quirks::ArgumentRepair;
 
 /// The number of bytes of broken arguments that are kept for the model and the user.
 pub(crate) const RAW_BYTES: usize = 16 << 10;
-
-/// The beginning of the control tokens of gpt-oss and others.
-const CONTROL_TOKEN: &str = "<|";
-
-/// Returns a name up to the first control token in it.
-pub(crate) fn bare_name(name: &str) -> &str {
-    control_token(name).map_or(name, |end| name[..end].trim_end())
-}
-
-/// Returns the position of the first control token in a name. Hardly any name needs the costly search for a string.
-fn control_token(name: &str) -> Option<usize> {
-    let start = name.find('<')?;
-    name[start..].find(CONTROL_TOKEN).map(|place| start + place)
-}
 
 /// Returns the length of a member as JSON.
 pub(crate) fn json_length(member: &str, value: &Value) -> usize {

@@ -2,10 +2,11 @@
 
 use oa_json::held;
 use oa_types::MadeUpIds;
+use oa_types::wire::bare_name;
 
 use crate::arguments::WholeArguments;
 use crate::budget::{Budget, COPIES_OF_CALL};
-use crate::call::{Call, bare_name};
+use crate::call::Call;
 use crate::chunk::Fragment;
 use crate::error::Error;
 use crate::place::Span;

@@ -47,42 +47,39 @@
 //! growing answer, without allocations of their own.
 
 mod aggregator;
+mod allowance;
 mod answer;
-mod delta;
-mod limits;
-mod options;
-mod place;
-mod stream_status;
-
 mod arguments;
 mod blocks;
 mod budget;
 mod call;
 mod calls;
+mod chunk;
+mod decode;
+mod delta;
 mod details;
 mod echo;
+mod error;
+mod failure;
+mod json;
+mod limits;
 mod opaque;
+mod options;
+mod parts;
+mod place;
+mod prompt_progress;
+mod quirks;
+mod reasoning;
 mod repeat;
 mod signed;
 mod speech;
 mod state;
+mod stream_status;
+mod template;
 mod text;
 mod think;
 mod thought;
-
-mod allowance;
-mod chunk;
-mod decode;
-mod failure;
-mod json;
-mod reasoning;
-mod template;
 mod value;
-
-mod error;
-mod parts;
-mod prompt_progress;
-mod quirks;
 
 pub use oa_types::wire::ServerError;
 pub use oa_types::{

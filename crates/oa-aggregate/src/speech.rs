@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use oa_json::ThinkingTags;
+use oa_types::wire::LoadingNotice;
 
 use crate::blocks::{Blocks, Voice};
 use crate::budget::{Budget, COPIES};
@@ -22,6 +23,8 @@ pub(crate) struct Speech {
     pub(crate) blocks: Blocks,
     text: TextFilter,
     thinking: TextFilter,
+    /// A proxy's notice, which is no thinking (QUIRKS row 149).
+    pub(crate) notice: LoadingNotice,
     /// The length of the first delta of thinking, with which the thinking begins; 0 before that.
     first_thought: usize,
     /// Created when marked text arrives, which few streams have.
@@ -41,6 +44,7 @@ impl Speech {
             blocks: Blocks::default(),
             text: TextFilter::new(quirks.text),
             thinking: TextFilter::from_the_start(quirks.text),
+            notice: LoadingNotice::default(),
             first_thought: 0,
             thought: None,
             echo: Echo::default(),
@@ -121,14 +125,18 @@ impl Speech {
             return Ok(());
         }
         self.flush_text(budget)?;
-        let Self { blocks, thinking, first_thought, limit, .. } = self;
+        let Self { blocks, thinking, notice, first_thought, limit, .. } = self;
         let limit = *limit;
         if thinking.is_new() {
             // The filter would copy the first delta, nearly always only to find that the second does not begin with
             // it. This is checked here without a copy.
             match *first_thought {
                 0 if blocks.thinking().is_empty() => {
-                    blocks.say(Voice::Thinking, words, limit, budget)?;
+                    let words = notice.rest(words);
+                    self.wary |= notice.is_open();
+                    if !words.is_empty() {
+                        blocks.say(Voice::Thinking, &words, limit, budget)?;
+                    }
                     *first_thought = words.len();
                     return Ok(());
                 }
@@ -304,7 +312,8 @@ impl Speech {
     /// Returns true if the filters that few streams need hold nothing back.
     #[inline]
     fn is_nothing_rare_held(&self) -> bool {
-        !self.is_thought_open() && self.thinking.held() == 0 && self.echo.held() == 0
+        let held = self.thinking.held() + self.echo.held();
+        held == 0 && !self.is_thought_open() && !self.notice.is_open()
     }
 
     /// Returns true while the next text may close the marked text.
@@ -360,7 +369,11 @@ impl Speech {
 
     /// Releases thinking that may have been a repeat, because something else follows.
     fn flush_thinking(&mut self, budget: &mut Budget) -> Result<(), Error> {
-        let Self { blocks, thinking, limit, .. } = self;
+        let Self { blocks, thinking, notice, limit, .. } = self;
+        let no_notice = notice.close();
+        if !no_notice.is_empty() {
+            blocks.say(Voice::Thinking, &no_notice, *limit, budget)?;
+        }
         thinking.flush(&mut |words| blocks.say(Voice::Thinking, words, *limit, budget))
     }
 

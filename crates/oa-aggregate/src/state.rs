@@ -96,8 +96,7 @@ impl State {
     /// Takes the content of a chunk that matched a template, in the order of [`take`](Self::take).
     #[inline]
     pub(crate) fn take_matched(&mut self, matched: &Matched<'_>) -> Result<(), Error> {
-        // An answer has one of each, so those of its later chunks are not read.
-        if matched.has_identity() && (self.id.is_none() || self.model.is_none()) {
+        if matched.has_identity() {
             self.take_identity(matched.id().as_deref(), matched.model().as_deref())?;
         }
         let shape = matched.shape;
@@ -133,8 +132,16 @@ impl State {
     /// Takes the id and the model, unless they are known.
     #[inline(never)]
     fn take_identity(&mut self, id: Option<&str>, model: Option<&str>) -> Result<(), Error> {
+        if self.speech.notice.is_open() && id != self.id.as_deref() {
+            // The proxy's notice may lack its end, but the server's answer has an id of its own.
+            let known = [self.id.take(), self.model.take()];
+            self.budget.release(COPIES * known.iter().flatten().map(String::len).sum::<usize>());
+            self.speech.flush(&mut self.budget)?;
+        }
+        // A sign of life has neither of the answer's (QUIRKS row 150).
+        let is_answer = model != Some("keepalive");
         for (known, word) in [(&mut self.id, id), (&mut self.model, model)] {
-            if let (None, Some(word)) = (&known, word) {
+            if let (None, Some(word), true) = (&known, word, is_answer) {
                 self.budget.hold(COPIES * word.len())?;
                 *known = Some(word.to_owned());
             }
@@ -234,10 +241,7 @@ impl State {
         if old != FinishReason::Unspecified {
             self.budget.release(copies * old.as_str().len());
         }
-        // Gateways pass on the words of other APIs in their own case (QUIRKS row 50).
-        let failures = ["abort", "error", "insufficient_system_resource", "network_error"];
-        let is_failure = failures.iter().any(|word| word.eq_ignore_ascii_case(reason));
-        if is_failure { self.give_up(reason) } else { Ok(()) }
+        if self.finish_reason.is_failure() { self.give_up(reason) } else { Ok(()) }
     }
 
     #[cold]

@@ -159,6 +159,28 @@ impl FinishReason {
         }
     }
 
+    /// Returns true if the server gave up, in any server's spelling (QUIRKS row 106).
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_failure(&self) -> bool {
+        match self {
+            Self::Other(word) => {
+                let words = [
+                    "abort",
+                    "canceled",
+                    "cancelled",
+                    "capacity",
+                    "error",
+                    "insufficient_system_resource",
+                    "network_error",
+                    "timeout",
+                ];
+                is_one_of(word, &words)
+            }
+            _ => false,
+        }
+    }
+
     /// Returns true if a token limit cut the answer off, in any server's spelling.
     #[must_use]
     pub fn is_length(&self) -> bool {

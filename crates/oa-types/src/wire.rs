@@ -8,6 +8,7 @@ mod error;
 mod failure_marks;
 mod images;
 mod inlined;
+mod loading_notice;
 mod message;
 mod overflow;
 mod plain_schema;
@@ -26,9 +27,13 @@ pub use self::error::ServerError;
 #[doc(hidden)]
 pub use self::failure_marks::FailureMarks;
 pub use self::images::{has_result_images, images_apart};
+#[doc(hidden)]
+pub use self::loading_notice::LoadingNotice;
 pub use self::message::{
     CallIds, EmptyContent, MessageFormat, ResultImages, ResultNames, ThinkingReplay, instructions,
     write_message,
 };
 pub use self::request::{ChatParameters, TokenLimit, ToolChoice};
 pub use self::thinking::{Thinking, ThinkingField};
+#[doc(hidden)]
+pub use self::tool_name::{bare_name, control_token};

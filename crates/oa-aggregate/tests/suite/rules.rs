@@ -1,6 +1,7 @@
 //! The rules of aggregation, each shown by a small stream.
 
 mod calls;
+mod loading;
 mod messages;
 mod numbers;
 mod strings;

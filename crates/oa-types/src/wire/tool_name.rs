@@ -15,6 +15,19 @@ pub(super) fn tool_name(name: &str) -> Cow<'_, str> {
     if written.is_empty() { "_".into() } else { written.into() }
 }
 
+/// Returns a name of a model's up to the first control token in it, such as gpt-oss writes (QUIRKS row 110).
+#[must_use]
+pub fn bare_name(name: &str) -> &str {
+    control_token(name).map_or(name, |end| name[..end].trim_end())
+}
+
+/// Returns the position of the first control token in a name. Hardly any name needs the costly search for a string.
+#[must_use]
+pub fn control_token(name: &str) -> Option<usize> {
+    let start = name.find('<')?;
+    name[start..].find("<|").map(|place| start + place)
+}
+
 #[cfg(test)]
 mod tests {
     use super::tool_name;

@@ -96,3 +96,16 @@ fn is_complete_knows_server_spellings() {
         assert!(!reason.is_complete(), "{reason}");
     }
 }
+
+/// Of TensorRT-LLM and imp, beside those of the rows (QUIRKS row 106).
+#[test]
+fn a_server_that_gives_up_says_so() {
+    for word in ["cancelled", "Canceled", "timeout", "capacity", "abort", "ERROR", "network_error"]
+    {
+        assert!(FinishReason::from_server(word).is_failure(), "{word}");
+    }
+    for word in ["stop", "length", "tool_calls", "end", "", "safety", "cancel_requested"] {
+        assert!(!FinishReason::from_server(word).is_failure(), "{word}");
+    }
+    assert!(!FinishReason::Interrupted.is_failure());
+}

@@ -1,5 +1,5 @@
 //! Blocks, media, outcomes, the stored format of messages, their wire format, progress, the inputs that constructors
-//! reject, values that are nested too deeply, and delays of retries.
+//! reject, values that are nested too deeply, delays of retries, and notices of proxies.
 
 mod audio;
 mod backoff;
@@ -12,6 +12,7 @@ mod finish;
 mod history;
 mod images;
 mod json_size;
+mod loading_notice;
 mod nesting;
 mod overflow;
 mod prompt_progress;
