@@ -14,6 +14,9 @@ const WORDS: usize = 2_000;
 /// The longest part of a body without a message that is shown, in characters.
 const BODY: usize = 200;
 
+/// The longest error in an error that is read, in bytes.
+const NESTED: usize = 1 << 14;
+
 /// The most brackets, commas and colons in a JSON text that is read. As a value, `{"":0},` takes a hundred times its
 /// length, so a body with more of them is shown as text: such as one that repeats the whole prompt as a list of tokens.
 const SIGNS: usize = 1 << 16;
@@ -52,6 +55,11 @@ impl ServerError {
         // In `{"type":"error","error":{..}}` the outer type names only the envelope.
         let kind = member("type").filter(|kind| kind != "error").or_else(|| member("status"));
         let code = member("code").or_else(|| member("error_code"));
+        let upstream = upstream(inner);
+        let kind = kind.or_else(|| {
+            let upstream = upstream.as_ref()?;
+            upstream.code.clone().or_else(|| upstream.kind.clone())
+        });
         // Beside `{"error": "Bad Request"}`, a gateway may say what is wrong.
         let beside = ["message", "msg", "detail"].iter().find_map(|it| message(outer.get(it)?));
         let message = match (message(inner), beside) {
@@ -63,6 +71,12 @@ impl ServerError {
                 let words = words.or(beside).or_else(|| code.clone()).or_else(|| kind.clone());
                 words.unwrap_or_default()
             }
+        };
+        let message = match upstream.map(|error| error.message) {
+            Some(reason) if !reason.is_empty() && !message.contains(&reason) => {
+                format!("{message}: {reason}")
+            }
+            _ => message,
         };
         Self { message, code, kind, raw: shallow(value), is_body: false }
     }
@@ -269,6 +283,21 @@ fn message(value: &Value) -> Option<String> {
                 None => words,
             })
         }
+        _ => None,
+    }
+}
+
+/// Returns the error of the server behind a gateway, whose own message tells nothing (QUIRKS row 151): from `metadata.raw`
+/// or `value.error_message`, as text, JSON, JSON in text, or an event.
+fn upstream(inner: &Value) -> Option<ServerError> {
+    let places = ["/metadata/raw", "/value/error_message"];
+    let body = places.into_iter().find_map(|place| inner.pointer(place))?;
+    match body {
+        // A text takes far more memory as a value.
+        Value::String(text) if text.len() <= NESTED => {
+            Some(ServerError::from_body(text.as_bytes()))
+        }
+        Value::Object(_) => Some(ServerError::from_value(body.clone())),
         _ => None,
     }
 }

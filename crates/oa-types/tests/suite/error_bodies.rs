@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use oa_types::wire::ServerError;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 #[test]
 fn error_bodies_show_the_server_message() {
@@ -53,6 +53,53 @@ fn messages_beside_an_error_member_are_shown() {
         let error = ServerError::from_body(body.as_bytes());
         assert_eq!((&*error.message, error.code.as_deref()), (message, code), "{body}");
     }
+}
+
+/// Of OpenRouter and Vercel's gateway (QUIRKS row 151).
+#[test]
+fn the_reason_behind_a_gateway_is_shown() {
+    let raw = |raw: Value| json!({"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": raw}}});
+    let too_long = "This model's maximum context length is 40960 tokens. However, you requested 50000 tokens \
+                    (49000 in the messages, 1000 in the completion)";
+    let openai = json!({"error": {"message": too_long, "code": "context_length_exceeded"}});
+    for body in [
+        raw(openai.clone()),
+        raw(openai.to_string().into()),
+        raw(format!("data: {openai}\n\n").into()),
+        raw(too_long.into()),
+        json!({"error": {
+            "code": "error", "message": "Stream error occurred", "cause": {"message": "[invalid_union]"},
+            "value": {"error_type": "validation_error", "error_message": openai.to_string()},
+        }}),
+    ] {
+        for error in [
+            ServerError::from_body(body.to_string().as_bytes()),
+            ServerError::from_value(body["error"].clone()),
+        ] {
+            assert!(
+                error.message.ends_with(&format!(" error: {too_long}"))
+                    || error.message.ends_with(&format!(" occurred: {too_long}")),
+                "{error}"
+            );
+            assert!(error.is_context_overflow(), "{error}");
+            assert_eq!(error.context_sizes(), Some((49_000, 40_960)));
+        }
+    }
+    let error = |body: Value| ServerError::from_value(body);
+    assert_eq!(error(raw(openai)).kind.as_deref(), Some("context_length_exceeded"));
+    assert_eq!(error(raw(json!({"detail": "no"}))).message, "Provider returned error: no");
+    // Nothing new, nothing at all, or too much.
+    let long = "x".repeat(20_000);
+    for nothing in [json!("Provider returned error"), json!(""), json!(null), json!(5), json!(long)]
+    {
+        assert_eq!(error(raw(nothing)).message, "Provider returned error");
+    }
+    // However deep.
+    let mut body = json!({"error": {"message": "end"}});
+    for _ in 0..100 {
+        body = raw(body);
+    }
+    assert!(error(body).message.ends_with("error: end"));
 }
 
 #[test]
