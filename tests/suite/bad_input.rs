@@ -139,7 +139,7 @@ async fn error_statuses_quote_the_server() {
     assert_snapshot!(error(400, overflow).await, @r#""", ContextOverflow: the server answered 400 Bad Request: request (19185 tokens) exceeds the available context size (16384 tokens) [status: 400] [code: exceed_context_size_error]"#);
     let page = "<html><head><title>502 Bad Gateway</title><script>let x = '<p>';</script></head><body><h1>502 Bad Gateway</h1></body></html>";
     assert_snapshot!(served(Reply::body(502, "text/html", page)).await, @r#""", Api: the server answered 502 Bad Gateway: 502 Bad Gateway 502 Bad Gateway [status: 502] [retryable]"#);
-    assert_snapshot!(served(Reply::body(302, "text/plain", "").header("location", "http://elsewhere/")).await, @r#""", Api: the server answered 302 Found, and redirects are not followed: set base_url to the final address [status: 302]"#);
+    assert_snapshot!(served(Reply::body(302, "text/plain", "").header("location", "http://elsewhere/")).await, @r#""", Api: the server answered 302 Found, and redirects are not followed: set base_url to the final address (it redirects to http://elsewhere/) [status: 302]"#);
 }
 
 #[tokio::test]

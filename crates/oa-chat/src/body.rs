@@ -39,11 +39,7 @@ impl AnyBody {
     }
 }
 
-impl<B> Frames for B
-where
-    B: Body<Data = Bytes>,
-    B::Error: Into<BoxError>,
-{
+impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Frames for B {
     #[inline]
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> FramePoll {
         Body::poll_frame(self, cx).map_err(Into::into)

@@ -205,12 +205,13 @@ impl Error {
         if let Some(coding) = compression(headers) {
             error.add(Some(format!("its body uses {coding} compression, which was not requested")));
         }
+        let header = |name: &str| Some(secrets.excerpt(headers.get(name)?.to_str().ok()?, WORD));
         if status.is_redirection() {
             let hint = ", and redirects are not followed: set base_url to the final address";
             error.0.message.push_str(hint);
+            error.add(header("location").map(|address| format!("it redirects to {address}")));
         }
-        let header = |name: &str| headers.get(name)?.to_str().ok();
-        error.0.request_id = header("x-request-id").map(|id| secrets.excerpt(id, WORD));
+        error.0.request_id = header("x-request-id");
         let told = || server.retry_after().filter(|_| status == StatusCode::TOO_MANY_REQUESTS);
         error.0.retry_after = retry_after(headers).or_else(told);
         error

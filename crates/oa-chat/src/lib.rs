@@ -108,16 +108,15 @@ mod answer_outcome;
 mod deltas;
 
 mod dialect;
+mod negotiation;
 mod options;
 mod prepared;
 mod provider;
+mod retry_budget;
+mod retry_config;
 mod server_address;
 mod server_profile;
 mod server_traits;
-
-mod negotiation;
-mod retry_budget;
-mod retry_config;
 
 mod destination;
 mod envelope;
@@ -128,15 +127,13 @@ mod wire_format;
 
 mod body;
 mod closing;
+mod error;
 mod fetch;
-mod service;
-mod source;
-
 mod pipeline;
 mod quotation;
 mod scan;
-
-mod error;
+mod service;
+mod source;
 
 pub use oa_output::{FormatFallback, FormatRequest};
 pub use oa_transport::{RequestBody, TimeoutKind};

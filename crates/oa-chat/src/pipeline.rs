@@ -262,7 +262,8 @@ impl Pipeline {
     }
 
     /// Returns what may explain why there is no answer, for error messages: the start of a body that is a document or
-    /// has no payloads, or of the first payload without choices. At most 4 KiB. It may contain a key.
+    /// has no payloads, of the first payload without choices, or of a line behind payloads that is no part of an event
+    /// stream. At most 4 KiB. It may contain a key.
     #[must_use]
     pub fn head(&self) -> &[u8] {
         &self.head
@@ -276,7 +277,13 @@ impl Pipeline {
                 // The standard ignores such a line, but some servers put JSON or an error into one.
                 Item::Unknown(line) => match payload_of_line(line) {
                     Some(told) => told,
-                    None => continue,
+                    None => {
+                        // Behind payloads that are no answer, a proxy may say why there is none.
+                        if self.payloads > 0 && self.head.is_empty() {
+                            self.head = line[..line.len().min(EXCERPT)].to_vec();
+                        }
+                        continue;
+                    }
                 },
                 _ => continue,
             };

@@ -13,13 +13,17 @@ fn sse(payload: impl ToString) -> Reply {
 }
 
 /// The same rejection in the forms that servers have for it.
-fn rejections() -> [Reply; 6] {
+fn rejections() -> [Reply; 7] {
     let error = json!({ "error": { "message": WORDS } });
     let role = r#"data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}"#;
     [
         sse(&error),
         sse(json!({ "error": { "message": WORDS, "type": "BadRequestError", "code": 400 } })),
         sse(json!({ "object": "error", "message": WORDS, "code": 422 })),
+        // Of a server behind OpenRouter (QUIRKS row 151).
+        sse(json!({ "error": {
+            "message": "Provider returned error", "code": 400, "metadata": { "raw": error.to_string() },
+        } })),
         Reply::sse(format!("event: error\ndata: {error}\n\n")),
         Reply::sse(format!("{role}\n\ndata: {error}\n\ndata: [DONE]\n\n")),
         Reply::json(200, error),

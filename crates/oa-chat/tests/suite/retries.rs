@@ -62,3 +62,30 @@ async fn endless_retry_after_exceeds_the_deadline() {
     let error = retry.ask(request).await.expect_err("it is not sent again");
     assert_eq!((error.status(), error.retry_after()), (Some(429), Some(Duration::MAX)));
 }
+
+/// A proxy's notice is no beginning, so what fails behind it counts like any failure before the answer.
+#[tokio::test(start_paused = true)]
+async fn failures_behind_a_loading_notice_are_retried() {
+    const NOTICE: &str =
+        include_str!("../../../../tests/fixtures/own/llama-swap-notice-then-error.sse");
+    let (notice, _) = NOTICE.rsplit_once("{\"error\"").unwrap();
+    let event = |body: &str| Reply::body(200, "text/event-stream", body.to_owned());
+    let retry = Retry::new(flaky(&event(NOTICE), 1), RetryConfig::new(1));
+    assert_eq!(ask(&retry).await.unwrap(), "Yes.");
+    let refused = event(&format!("{notice}{{\"error\":\"unknown field: stream_options\"}}\n"));
+    assert_eq!(ask(&Retry::new(flaky(&refused, 1), RetryConfig::none())).await.unwrap(), "Yes.");
+}
+
+/// Go's servers write errors as plain text, also into a stream that has begun.
+#[tokio::test]
+async fn plain_text_behind_chunks_is_shown() {
+    let role = r#"data: {"choices":[{"delta":{"role":"assistant"}}]}"#;
+    for text in ["unable to start process: out of memory", "Bad Gateway"] {
+        let body = format!("{role}\n\n{text}\n");
+        let server = MemoryServer::new([Reply::body(200, "text/event-stream", body)]);
+        let endpoint = Endpoint::builder().base_url("http://gpu/v1").transport(server);
+        let retry = Retry::new(endpoint.build().unwrap().into(), RetryConfig::none());
+        let error = ask(&retry).await.unwrap_err();
+        assert!(error.to_string().ends_with(&format!("bytes: {text}")), "{error}");
+    }
+}
