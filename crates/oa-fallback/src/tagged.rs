@@ -47,7 +47,7 @@ use crate::tools::Tools;
 /// | GLM, Laguna, HyperCLOVA X, LongCat, Hunyuan 3 | `<tool_call>name` with `<arg_key>` and `<arg_value>`, also with `longcat_` or `:opensource` in each tag |
 /// | Solar Open | `<\|tool_call:begin\|>id<\|tool_call:name\|>name<\|tool_call:args\|>{..}`; from 2 on `<\|tool_call:start\|>name` with `<\|tool_arg:start\|>` and `<\|tool_arg:value\|>` |
 /// | Qwen Coder, Seed, Nemotron 3, Step 3.5, Llama, Functionary 3.1 | `<function=name>` with `<parameter=key>`, or with JSON |
-/// | MiniMax M2, DeepSeek from V3.2, Step, GigaChat 3.5, dots, Muse | `<invoke name="name">` with `<parameter name="key">`, also with `｜DSML｜`, `｜GCML｜`, `steptml:` or `atem:` in each tag; without a mark before it, if the tool exists |
+/// | MiniMax M2, DeepSeek from V3.2, Step, GigaChat 3.5, dots, Muse | `<invoke name="name">` with `<parameter name="key">`, also with `｜DSML｜` (and other bars), `｜GCML｜`, `steptml:` or `atem:` in each tag; without a mark before it, if the tool exists |
 /// | MiniCPM 5 | `<function name="name">` with `<param name="key">`, if the tool exists |
 /// | MiniMax M3 | `]<]minimax[>[<invoke name="name">` with a tag for each key |
 /// | Kimi K2 | `<\|tool_call_begin\|>functions.name:0<\|tool_call_argument_begin\|>{..}` |

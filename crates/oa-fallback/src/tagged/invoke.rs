@@ -25,10 +25,14 @@ macro_rules! tags {
     };
 }
 
-const STYLES: [(&str, Tags); 7] = [
+const STYLES: [(&str, Tags); 11] = [
     tags!(""),
     tags!("｜DSML｜"),
     tags!("｜｜DSML｜｜"),
+    tags!("｜｜DSML｜｜ "),
+    tags!("‖DSML‖"),
+    tags!("|DSML|"),
+    tags!("||DSML||"),
     tags!("｜GCML｜"),
     tags!("steptml:"),
     tags!("atem:"),

@@ -16,7 +16,7 @@ use crate::tools::Tools;
 /// The mark of Apertus, whose objects have the tool's name as their key.
 const KEYED: &str = "<|tools_prefix|>";
 
-/// Other marks: tags, and tokens with narrow and wide bars.
+/// Other marks: tags, and tokens with narrow, double and wide bars. Models and servers spell DeepSeek's bars in many ways.
 const TAGS: [&str; 9] = [
     "<tool_calls>",
     "<tool_calls:opensource>",
@@ -28,7 +28,7 @@ const TAGS: [&str; 9] = [
     "<seed:tool_call>",
     "<TOOLCALL>",
 ];
-const NARROW: [&str; 11] = [
+const NARROW: [&str; 15] = [
     "<|tool_call|>",
     "<|tool_calls|>",
     "<|tool_call_start|>",
@@ -40,8 +40,13 @@ const NARROW: [&str; 11] = [
     "<|tool▁calls▁begin|>",
     "<|content_invoke_tool_json|>",
     "<|open|>tools<|sep|>",
+    "<|DSML|function_calls>",
+    "<|DSML|tool_calls>",
+    "<||DSML||function_calls>",
+    "<||DSML||tool_calls>",
 ];
-const WIDE: [&str; 7] = [
+const DOUBLE: [&str; 2] = ["<‖DSML‖function_calls>", "<‖DSML‖tool_calls>"];
+const WIDE: [&str; 8] = [
     "<｜GCML｜tool_calls>",
     "<｜tool▁calls▁begin｜>",
     "<｜tool_calls_begin｜>",
@@ -49,10 +54,11 @@ const WIDE: [&str; 7] = [
     "<｜DSML｜tool_calls>",
     "<｜｜DSML｜｜function_calls>",
     "<｜｜DSML｜｜tool_calls>",
+    "<｜｜DSML｜｜ calls>",
 ];
 
 /// Marks that close what a mark or a call opened, where another call may follow.
-pub(super) const CLOSING: [&str; 34] = [
+pub(super) const CLOSING: [&str; 41] = [
     "</tool_calls>",
     "</tool_call:opensource>",
     "</tool_calls:opensource>",
@@ -87,6 +93,13 @@ pub(super) const CLOSING: [&str; 34] = [
     "</｜DSML｜tool_calls>",
     "</｜｜DSML｜｜function_calls>",
     "</｜｜DSML｜｜tool_calls>",
+    "</｜｜DSML｜｜ calls>",
+    "</‖DSML‖function_calls>",
+    "</‖DSML‖tool_calls>",
+    "</|DSML|function_calls>",
+    "</|DSML|tool_calls>",
+    "</||DSML||function_calls>",
+    "</||DSML||tool_calls>",
 ];
 
 /// Reads a mark and the white space after it, if one comes next.
@@ -95,6 +108,7 @@ pub(super) fn mark(head: &mut CallHead<'_>) -> Result<bool, NoMatch> {
     head.literal("<")?;
     let marks: &[&str] = match head.peek()? {
         Some('|') => &NARROW,
+        Some('‖') => &DOUBLE,
         Some('｜') => &WIDE,
         _ => &TAGS,
     };
