@@ -70,8 +70,9 @@ async fn failures_behind_a_loading_notice_are_retried() {
         include_str!("../../../../tests/fixtures/own/llama-swap-notice-then-error.sse");
     let (notice, _) = NOTICE.rsplit_once("{\"error\"").unwrap();
     let event = |body: &str| Reply::body(200, "text/event-stream", body.to_owned());
-    let retry = Retry::new(flaky(&event(NOTICE), 1), RetryConfig::new(1));
-    assert_eq!(ask(&retry).await.unwrap(), "Yes.");
+    let loading = r#"{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}"#;
+    let busy = event(&format!("{notice}{loading}"));
+    assert_eq!(ask(&Retry::new(flaky(&busy, 1), RetryConfig::new(1))).await.unwrap(), "Yes.");
     let refused = event(&format!("{notice}{{\"error\":\"unknown field: stream_options\"}}\n"));
     assert_eq!(ask(&Retry::new(flaky(&refused, 1), RetryConfig::none())).await.unwrap(), "Yes.");
 }
