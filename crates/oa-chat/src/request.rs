@@ -163,9 +163,7 @@ impl ChatRequest {
             parameters.temperature = plan.temperature.or(parameters.temperature);
             parameters.max_tokens = plan.max_tokens.or(parameters.max_tokens);
             parameters.extra_body.extend(plan.extra_body.clone());
-            if plan.thinking.is_some() {
-                options.thinking.clone_from(&plan.thinking);
-            }
+            options.thinking = plan.thinking.clone().or(options.thinking.take());
             if let Some(instructions) = &plan.instructions {
                 let prompt = match options.system_prompt.as_deref() {
                     Some(prompt) => format!("{prompt}\n\n{instructions}"),
