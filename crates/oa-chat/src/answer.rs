@@ -274,8 +274,7 @@ impl AnswerStream {
         self.0.beginning.callbacks.push(Callback::End(Exclusive::new(Box::new(on_end))));
     }
 
-    /// Polls until `pick` returns a value for a delta; `None` at the end of the answer. Then call
-    /// [`conclude`](Self::conclude).
+    /// Polls until `pick` returns a value for a delta; `None` at the end. Then call [`conclude`](Self::conclude).
     #[inline]
     pub fn poll_with<T>(
         &mut self,

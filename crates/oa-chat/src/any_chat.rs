@@ -13,8 +13,7 @@ use crate::exchange;
 use crate::request::ChatRequest;
 use crate::service::BoxFuture;
 
-/// A type-erased chat service, for storing services of different types. Errors of other types become [`Error`]s of
-/// kind `Connect`.
+/// A type-erased chat service. Errors of other types become [`Error`]s of kind `Connect`.
 ///
 /// It is always ready; the call waits until the inner service is ready.
 #[derive(Clone)]

@@ -12,9 +12,8 @@ use serde_json::Value;
 pub enum ToolMode {
     /// With the server's function calling. If the server says that the model does not support it, calls are made in
     /// text: as with [`Constrained`](Self::Constrained) if a [`ServerProfile`](crate::ServerProfile) says that answers
-    /// follow a schema, otherwise as with [`TaggedJson`](Self::TaggedJson). The client remembers this and reports it
-    /// as [`Refusal::Tools`](crate::Refusal::Tools). From then on, calls and results are sent to that model as text,
-    /// even in requests without tools.
+    /// follow a schema, otherwise as with [`TaggedJson`](Self::TaggedJson). The client remembers and reports this
+    /// ([`Refusal::Tools`](crate::Refusal::Tools)), and sends calls and results to that model as text from then on.
     #[default]
     Auto,
     /// In answers that the server constrains to a JSON Schema. Each answer is one object: a call or text. For the

@@ -162,9 +162,8 @@ pub struct EndpointBuilder {
 }
 
 impl EndpointBuilder {
-    /// Sets the address, `http://` or `https://`, to which `/chat/completions` is appended; a trailing slash is
-    /// fine. The default is the provider's. Without the feature `tls`, requests to an `https://` address fail with
-    /// `Config`.
+    /// Sets the address, to which `/chat/completions` is appended; a trailing slash is fine. The default is the
+    /// provider's. Without the feature `tls`, requests to an `https://` address fail with `Config`.
     pub fn base_url(mut self, base_url: impl Into<String>) -> Self {
         self.base_url = Some(base_url.into());
         self
@@ -206,9 +205,8 @@ impl EndpointBuilder {
     /// for `Authorization`, `Cookie` and headers whose name ends in `-key`, `-secret` or `-token`, of at least 8.
     /// Values of headers that carry no secret, such as `Accept` and `User-Agent`, are not masked.
     ///
-    /// [`build`](Self::build) rejects headers that belong to the connection or describe the encoding of a body:
-    /// `Connection`, `Content-Length`, `Transfer-Encoding`, `Accept-Encoding` and the like, and a `Host` that
-    /// differs from the address.
+    /// [`build`](Self::build) rejects headers about the connection or the encoding of a body, such as `Content-Length`
+    /// and `Accept-Encoding`, and a `Host` that differs from the address.
     pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
         match header(name.as_ref(), value.as_ref()) {
             Ok((name, value)) => drop(self.headers.insert(name, value)),

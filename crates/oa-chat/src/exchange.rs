@@ -71,8 +71,7 @@ async fn negotiate(
     }
 }
 
-/// Goes on if the server rejects the request inside its answer: some check it only after they have sent status 200
-/// (QUIRKS row 67).
+/// Goes on if the server rejects the request inside its answer, after it has sent status 200 (QUIRKS row 67).
 fn watched(
     mut answer: AnswerStream,
     destination: &Arc<Destination>,
@@ -140,14 +139,16 @@ fn arriving(
     aggregator.limits = options.limits.answer;
     aggregator.quirks = options.quirks(Some(destination));
     aggregator.id_seed = request.id_seed();
+    let mut in_thinking = None;
     let grammar = match options.dialect(destination).filter(|_| way.calls_are_text) {
         Some(text) => {
             let is_json = options.parameters.response_format.is_some();
             text.grammar(&options.tool_mode, !request.tools().is_empty(), is_json)
         }
-        None => options
-            .recognize_calls
-            .then(|| TaggedJson::new().grammar(options.parameters.tools.as_slice().into())),
+        None => options.recognize_calls.then(|| {
+            let tools: &Arc<[_]> = in_thinking.insert(options.parameters.tools.as_slice().into());
+            TaggedJson::new().grammar(Arc::clone(tools))
+        }),
     };
     if grammar.is_some() {
         // Text that is searched for calls is held a second time, together with the calls found.
@@ -163,7 +164,9 @@ fn arriving(
         limits.held_bytes = options.limits.answer.held_bytes / 2;
         let scanner = Scanner::with_limits(grammar, limits);
         // Another sequence than that of the server's own calls, whose ids may be missing, too.
-        answer.scan(Scan::new(scanner, !request.id_seed(), request.holds_text()));
+        let mut scan = Scan::new(scanner, !request.id_seed(), request.holds_text());
+        scan.in_thinking = in_thinking.map(|tools| (tools, limits));
+        answer.scan(scan);
     }
     answer
 }

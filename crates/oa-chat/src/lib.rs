@@ -93,47 +93,43 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod any_chat;
-mod conversation;
-mod endpoint;
-mod exchange;
-mod inspect;
-mod models;
-mod request;
-mod retry;
-mod tokenize;
-
 mod answer;
 mod answer_outcome;
+mod any_chat;
+mod body;
+mod closing;
+mod conversation;
 mod deltas;
-
+mod destination;
 mod dialect;
+mod endpoint;
+mod envelope;
+mod error;
+mod exchange;
+mod fetch;
+mod headers;
+mod inspect;
+mod learned;
+mod models;
 mod negotiation;
 mod options;
+mod pipeline;
 mod prepared;
 mod provider;
+mod quotation;
+mod request;
+mod retry;
 mod retry_budget;
 mod retry_config;
+mod scan;
 mod server_address;
 mod server_profile;
 mod server_traits;
-
-mod destination;
-mod envelope;
-mod headers;
-mod learned;
-mod transcript;
-mod wire_format;
-
-mod body;
-mod closing;
-mod error;
-mod fetch;
-mod pipeline;
-mod quotation;
-mod scan;
 mod service;
 mod source;
+mod tokenize;
+mod transcript;
+mod wire_format;
 
 pub use oa_output::{FormatFallback, FormatRequest};
 pub use oa_transport::{RequestBody, TimeoutKind};

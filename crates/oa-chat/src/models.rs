@@ -14,8 +14,7 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// `Connect`, `Timeout`, `Api`, and `Stream` if the response breaks off, which is retryable, or is not a list of at
-    /// most 4 MiB.
+    /// `Connect`, `Timeout`, `Api`; `Stream` if the response breaks off (retryable) or is no list of at most 4 MiB.
     ///
     /// # Panics
     ///

@@ -25,8 +25,7 @@ pub(crate) struct Way {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The response format, or the tool choice that stands for it; the next weaker [`FormatRequest`] was sent, or no
-    /// choice.
+    /// The response format, or the tool choice in its place; the next weaker [`FormatRequest`] was sent, or no choice.
     Format(String),
     /// The amount of thinking, because the model has none, or always thinks; no amount was sent.
     Thinking(String),
@@ -149,8 +148,7 @@ impl Negotiation {
         false
     }
 
-    /// Returns the facts that an answer to the last request proves; `None` if nothing was rejected before it. Each
-    /// refusal is returned once.
+    /// Returns, once for each refusal, the facts that an answer to the last request proves.
     pub(crate) fn learned(&mut self) -> Option<Lessons> {
         let Self { first, way, .. } = *self;
         (way != first).then(|| Lessons {

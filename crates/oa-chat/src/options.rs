@@ -72,7 +72,7 @@ pub struct ChatOptions {
     pub timeouts: Timeouts,
     /// The way the model calls tools.
     pub tool_mode: ToolMode,
-    /// True to also look for calls in text that the server failed to parse.
+    /// True to also look for calls that the server failed to parse, in text and at the end of thinking.
     pub recognize_calls: bool,
     /// The fallback for servers that reject the response format; without one, a rejection is an error.
     pub format_fallback: Option<FormatFallback>,

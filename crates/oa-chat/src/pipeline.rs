@@ -17,8 +17,7 @@ use oa_types::wire::ServerError;
 /// of the shown part is complete and can be masked.
 const EXCERPT: usize = 4096;
 
-/// The maximum time to wait after a finish reason (for usage, `[DONE]`, the end of the body), because some servers
-/// never close the connection.
+/// The maximum time to wait after a finish reason for the end of the body, which some servers never send.
 const AFTER_FINISH: Duration = Duration::from_secs(5);
 
 /// The longest wait for more after an error inside the stream: usually nothing follows.
@@ -202,8 +201,7 @@ impl Pipeline {
         self.aggregator.break_off(end)
     }
 
-    /// Returns the maximum time to wait for the end of the body, once no more of the answer is expected; `None` while
-    /// the answer is in progress.
+    /// Returns the maximum time to wait for the end of the body; `None` while the answer is in progress.
     #[must_use]
     pub fn patience(&self) -> Option<Duration> {
         let is_error = |problem: &Problem| matches!(problem, Problem::Server(_));

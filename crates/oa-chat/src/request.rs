@@ -163,7 +163,7 @@ impl ChatRequest {
             parameters.temperature = plan.temperature.or(parameters.temperature);
             parameters.max_tokens = plan.max_tokens.or(parameters.max_tokens);
             parameters.extra_body.extend(plan.extra_body.clone());
-            options.thinking = plan.thinking.clone().or(options.thinking.take());
+            options.thinking = plan.thinking.clone().or_else(|| options.thinking.take());
             if let Some(instructions) = &plan.instructions {
                 let prompt = match options.system_prompt.as_deref() {
                     Some(prompt) => format!("{prompt}\n\n{instructions}"),

@@ -15,8 +15,7 @@ use crate::error::{Error, Result};
 /// status 400 or 403, or inside a response with status 200 before the first delta, is retried if it tells of an
 /// overload (QUIRKS rows 144 and 145). A server's silence and an empty answer are not retried.
 ///
-/// The delay is random, up to a bound that doubles with each retry ([`Backoff`]), and no shorter than the server's
-/// `Retry-After`.
+/// The delay is random, up to a bound that doubles with each retry ([`Backoff`]), and no shorter than `Retry-After`.
 ///
 /// ```
 /// use std::time::Duration;

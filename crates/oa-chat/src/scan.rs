@@ -1,12 +1,19 @@
 //! Finds calls in the text of an answer.
 
+use std::sync::Arc;
+use std::vec::IntoIter;
+
 use oa_aggregate::{Delta, MadeUpIds};
-use oa_fallback::{MixedCalls, Scanned, Scanner};
-use oa_types::{ContentBlock, TextBlock, ThinkingBlock};
+use oa_fallback::{Limits, MixedCalls, Scanned, Scanner, TextCall, calls_in_thinking};
+use oa_types::{ContentBlock, TextBlock, ThinkingBlock, ToolSpec};
 
 /// Finds the calls in a text and collects the blocks of the answer.
 pub(crate) struct Scan {
     scanner: Scanner,
+    /// The tools that may be called in thinking, and the limits on such calls.
+    pub(crate) in_thinking: Option<(Arc<[ToolSpec]>, Limits)>,
+    /// The calls found in thinking.
+    thought: IntoIter<TextCall>,
     ids: MadeUpIds,
     /// The blocks that were found, in order.
     blocks: Vec<ContentBlock>,
@@ -30,6 +37,8 @@ impl Scan {
     pub(crate) fn new(scanner: Scanner, id_seed: u64, holds_text: bool) -> Self {
         Self {
             scanner,
+            in_thinking: None,
+            thought: IntoIter::default(),
             ids: MadeUpIds::new(id_seed, Vec::new()),
             blocks: Vec::new(),
             calls: MixedCalls::new(),
@@ -45,6 +54,7 @@ impl Scan {
 
     /// Takes more of the text.
     pub(crate) fn push(&mut self, text: &str) {
+        self.in_thinking.take_if(|_| !text.trim().is_empty());
         self.scanner.push(text);
     }
 
@@ -58,6 +68,7 @@ impl Scan {
             },
             Delta::Refusal(text) => add_text(&mut self.blocks, text),
             Delta::CallStart { call, name, .. } => {
+                self.in_thinking = None;
                 *call = self.calls.add_sent(*call, name, self.blocks.len())?;
             }
             Delta::CallArguments { call, .. } => *call = self.calls.number_of(*call)?,
@@ -73,7 +84,8 @@ impl Scan {
             return Some(Delta::CallArguments { call: self.call, fragment: &self.told });
         }
         loop {
-            let block = match self.scanner.next_item()? {
+            let thought = self.thought.next().map(Scanned::Call);
+            let block = match thought.or_else(|| self.scanner.next_item())? {
                 Scanned::Text(text) => {
                     let length = text.len();
                     add_text(&mut self.blocks, text);
@@ -132,9 +144,12 @@ impl Scan {
     pub(crate) fn finish(&mut self, is_cut_off: bool) {
         self.is_finished = true;
         if is_cut_off {
-            self.scanner.finish_cut_off();
-        } else {
-            self.scanner.finish();
+            return self.scanner.finish_cut_off();
+        }
+        self.scanner.finish();
+        let of = self.in_thinking.take();
+        if let (Some((tools, limits)), [ContentBlock::Thinking(only)]) = (of, &*self.blocks) {
+            self.thought = calls_in_thinking(&only.thinking, &tools, limits).into_iter();
         }
     }
 

@@ -12,8 +12,7 @@ use crate::body::{AnyBody, BoxError};
 
 /// A body read piece by piece. One poll reads at most as much as a [`PollBudget`] allows.
 ///
-/// The budget lasts from one `Pending` to the next, however many polls are in between. So it also bounds callers that
-/// skip items, at any layer.
+/// The budget lasts from one `Pending` to the next, so it also bounds callers that skip items, at any layer.
 pub(crate) struct Source {
     body: AnyBody,
     /// The rest of a frame that was larger than a piece.

@@ -239,9 +239,9 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Recognizes calls in text that the server should have parsed, in the formats that models are trained on (QUIRKS
-    /// row 31). A call that the server sends in both forms runs once. Off by default, because text that merely quotes a
-    /// call would run as one. It is an error at [`build`](Self::build) if the tool mode already reads calls from text.
+    /// Recognizes calls in text or at the end of thinking that the server should have parsed (QUIRKS rows 31 and 152).
+    /// A call that the server sends in both forms runs once. Off by default, because text that merely quotes a call
+    /// would run as one. It is an error at [`build`](Self::build) if the tool mode already reads calls from text.
     pub fn recognize_calls(mut self, recognize: bool) -> Self {
         self.chat.recognize_calls = recognize;
         self

@@ -92,6 +92,7 @@ mod inline;
 mod plain;
 mod prompt;
 mod refusal;
+mod thinking_calls;
 
 pub use crate::call::{MalformedCall, Scanned, TextCall};
 pub use crate::constrained::Constrained;
@@ -108,6 +109,7 @@ pub use crate::react::React;
 pub use crate::refusal::says_no_tools;
 pub use crate::scanner::{Limits, Scanner};
 pub use crate::tagged::{TaggedJson, recognize};
+pub use crate::thinking_calls::calls_in_thinking;
 
 /// Compiles the README's example.
 #[cfg(doctest)]

@@ -31,8 +31,7 @@ impl Error {
     }
 }
 
-/// Converts a record back to an error. All methods return what they returned for the original error, but there is no
-/// source.
+/// Converts a record back to an error. Its methods return what those of the original did, but there is no source.
 ///
 /// A kind unknown to this version becomes `Api` if there is a status, otherwise `Stream`. An unknown timeout and an
 /// invalid status are dropped. Nothing in the message is masked.

@@ -178,3 +178,44 @@ async fn calls_in_text_that_were_cut_do_not_run() {
         );
     }
 }
+
+fn thinking(words: &str) -> String {
+    delta(&json!({ "reasoning_content": words }))
+}
+
+/// Some models call a tool before they end their thinking (QUIRKS row 152).
+#[tokio::test]
+async fn calls_at_the_end_of_thinking_are_found() {
+    let call = |tool: &str| {
+        format!("<tool_call>{{\"name\": \"{tool}\", \"arguments\": {{\"n\": 1}}}}</tool_call>")
+    };
+    let asked = async |pieces: &[String]| {
+        let body = pieces.concat() + "data: [DONE]\n\n";
+        ask(Reply::body(200, "text/event-stream", body)).await
+    };
+    let (one, two) = (call("add"), call("get"));
+    let (told, blocks) =
+        asked(&[thinking("I add.\n"), thinking(&one), thinking("\n"), thinking(&two)]).await;
+    assert_eq!(told, [r#"add{"n":1}"#, r#"get{"n":1}"#]);
+    assert_eq!(write(&blocks[1..]), r#"add{"n":1} in text, get{"n":1} in text"#);
+    let ContentBlock::Thinking(kept) = &blocks[0] else { panic!("{blocks:?}") };
+    assert_eq!(kept.thinking, format!("I add.\n{one}\n{two}"), "it is shown as it came");
+    let unclosed = one.strip_suffix("</tool_call>").unwrap();
+    assert_eq!(asked(&[thinking(unclosed)]).await.0, [r#"add{"n":1}"#]);
+    let cut = r#"data: {"choices":[{"delta":{},"finish_reason":"length"}]}"#.to_owned() + "\n\n";
+    let sent = native(0, "get", r#"{"n":2}"#);
+    for (pieces, expected) in [
+        // Drafts.
+        (vec![thinking(&format!("{one} would do. Or not."))], 0),
+        (vec![thinking(&one), text("No, I cannot.")], 0),
+        (vec![thinking(&one), cut], 0),
+        (vec![thinking(&call("teleport"))], 0),
+        (vec![thinking(&format!("{one}{}", call("teleport")))], 0),
+        (vec![thinking("<tool_call>{\"name\": \"add\", \"arguments\": {</tool_call>")], 0),
+        // The server's own.
+        (vec![thinking(&one), sent], 1),
+    ] {
+        let (told, blocks) = asked(&pieces).await;
+        assert_eq!(told.len(), expected, "{pieces:?}: {blocks:?}");
+    }
+}
