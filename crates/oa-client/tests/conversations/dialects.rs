@@ -320,6 +320,24 @@ async fn recognize_calls_reads_calls_in_text() {
     }
 }
 
+/// QUIRKS row 152: the server leaves the call in the thinking, and the answer looks like one without a word.
+#[tokio::test]
+async fn recognize_calls_reads_calls_in_thinking() {
+    let thinking =
+        "I say x.\n<tool_call>{\"name\": \"echo\", \"arguments\": {\"say\": \"x\"}}</tool_call>";
+    let reply = || Reply::new().think(thinking).finish("stop");
+    let first = server([reply(), Reply::text("Done.")]);
+    let mut recognizing = client(auto(&first).tool(echo()).recognize_calls(true));
+    assert_eq!(talk(&mut recognizing, "Go.").await.last().unwrap(), "Done.");
+    let request = &first.requests()[1];
+    assert_eq!(roles(request), ["user", "assistant", "tool"], "history is native");
+    assert_eq!(request.messages()[1]["tool_calls"][0]["function"]["name"], "echo");
+    let second = server([reply()]);
+    let mut quoting = client(auto(&second).tool(echo()));
+    talk(&mut quoting, "Go.").await;
+    assert_eq!((second.requests().len(), quoting.history().len()), (1, 1), "it said nothing");
+}
+
 #[tokio::test]
 async fn instructions_need_no_system_role() {
     let server = server([Reply::text("Hello.")]);
