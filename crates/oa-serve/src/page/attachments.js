@@ -4,7 +4,7 @@ import { element, icon } from "./element.js";
 import { isRecording } from "./picture.js";
 
 const MOST = 6;
-const MOST_BYTES = 3 << 20; // all files of a prompt, as data URLs, of which base64 makes a third
+const MOST_BYTES = 3 << 20; // all files of a prompt, as data URLs, which are a third longer than the files
 const TOO_LARGE = "is too large: the files of a prompt can have 2.3 MB in all.";
 const LARGE = 600 << 10; // larger images are scaled down
 const EDGE = 1568; // pixels; vision models use no more
