@@ -1,10 +1,9 @@
 //! Paths as people type them and terminals paste them.
 
-use std::borrow::Cow;
 use std::fs;
 use std::path::{MAIN_SEPARATOR, MAIN_SEPARATOR_STR, PathBuf, is_separator};
 
-use oa_types::Error;
+use oa_types::{Error, percent_decoded};
 
 use crate::attachment::is_address;
 
@@ -35,7 +34,8 @@ pub fn paths(line: &str, expand: impl Fn(&str) -> PathBuf) -> Result<Vec<PathBuf
 fn path_of(word: &str, expand: impl Fn(&str) -> PathBuf) -> PathBuf {
     let Some(rest) = word.strip_prefix("file://") else { return expand(word) };
     // The host may be named: it is this one.
-    let path = decoded(&rest[rest.find('/').unwrap_or(0)..]);
+    let path = &rest[rest.find('/').unwrap_or(0)..];
+    let path = percent_decoded(path).unwrap_or_else(|| path.to_owned());
     // On Windows, a letter of a drive follows.
     expand(if MAIN_SEPARATOR == '\\' { path.trim_start_matches('/') } else { &path })
 }
@@ -138,27 +138,4 @@ fn words(line: &str) -> Vec<Word> {
 /// Returns true for the character before one that is meant as it is: on Windows none, because it separates folders.
 fn is_escape(c: char) -> bool {
     c == '\\' && MAIN_SEPARATOR != '\\'
-}
-
-/// Decodes the path of an address.
-fn decoded(path: &str) -> Cow<'_, str> {
-    if !path.contains('%') {
-        return Cow::Borrowed(path);
-    }
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
-    while let [first, after @ ..] = rest {
-        let hex = |at: usize| after.get(at).and_then(|digit| char::from(*digit).to_digit(16));
-        rest = match (first, hex(0), hex(1)) {
-            (b'%', Some(high), Some(low)) => {
-                bytes.push((high * 16 + low) as u8);
-                &after[2..]
-            }
-            _ => {
-                bytes.push(*first);
-                after
-            }
-        };
-    }
-    String::from_utf8(bytes).map_or(Cow::Borrowed(path), Cow::Owned)
 }

@@ -53,6 +53,20 @@ pub fn wants_another_key<'a>(status: u16, headers: impl IntoIterator<Item = &'a 
     status == 401 || status == 403 && headers.into_iter().flat_map(read).any(lacks_scope)
 }
 
+/// Returns true if a message may be sent again after the pause that an overloaded server asks for, with status 429 or 503.
+/// After 503, a call may have run.
+///
+/// ```
+/// use oa_mcp_data::may_send_again;
+///
+/// assert!(may_send_again(503, "tools/list"));
+/// assert!(may_send_again(429, "tools/call") && !may_send_again(503, "tools/call"));
+/// ```
+#[must_use]
+pub fn may_send_again(status: u16, method: &str) -> bool {
+    status == 429 || status == 503 && method != "tools/call"
+}
+
 /// The parameters of one challenge, with names in lower case.
 #[derive(Default)]
 struct Challenge(Vec<(String, String)>);

@@ -75,7 +75,7 @@ mod variables;
 
 pub use crate::answer::{AnswerError, forgets_session, is_session_lost, read_integer, take_result};
 pub use crate::approval::Approval;
-pub use crate::challenge::{key_problem, wants_another_key};
+pub use crate::challenge::{key_problem, may_send_again, wants_another_key};
 pub use crate::clock::{CallClock, Expired, Patience};
 pub use crate::config::{ConfiguredServer, read_config};
 pub use crate::cut::cut;

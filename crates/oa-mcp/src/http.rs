@@ -9,8 +9,8 @@ use http::{Method, Request, Response, StatusCode, Uri};
 use oa_contain::Contained;
 use oa_mcp_data::client::Mirrors;
 use oa_mcp_data::{
-    AnswerError, RequiredPages, Resumption, forgets_session, key_problem, read_json, redirected,
-    take_result, wants_another_key,
+    AnswerError, RequiredPages, Resumption, forgets_session, key_problem, may_send_again,
+    read_json, redirected, take_result, wants_another_key,
 };
 use oa_sse::Parser;
 use oa_transport::{ApiKey, RequestBody, ResponseBody, retry_after};
@@ -362,9 +362,8 @@ impl Carrier {
     ) -> Result<Response<ResponseBody>, Error> {
         let key = self.key().clone();
         let mut response = self.sent(method.clone(), body.clone(), about, key.as_ref()).await?;
-        // A call with another status may have run.
-        let is_call = matches!(about, About::Message(message) if message.method == "tools/call");
-        let repeats = !is_call || response.status() == StatusCode::TOO_MANY_REQUESTS;
+        let about_method = if let About::Message(message) = about { &message.method } else { "" };
+        let repeats = may_send_again(response.status().as_u16(), about_method);
         let pause = pause_of(&response).filter(|_| repeats && method != Method::DELETE);
         if let Some(pause) = pause.filter(|pause| *pause <= self.longest_pause) {
             drop(response);
