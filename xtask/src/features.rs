@@ -39,17 +39,31 @@ pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
     if failed.is_empty() { Ok(Outcome::Ok) } else { Err(format!("failed: {}", failed.join("; "))) }
 }
 
+/// No feature, each alone, and all, except those that turn on the same as an earlier one: often, the default is another
+/// feature, or all.
 fn checks(package: &Package) -> Vec<Run> {
     let check = || Run::cargo("check --quiet -p").arg(&package.name);
     let mut runs = vec![check().arg("--no-default-features")];
-    for feature in package.features.keys() {
-        runs.push(check().args(["--no-default-features", "--features", feature]));
+    let mut seen = BTreeSet::from([BTreeSet::new()]);
+    for feature in named(package) {
+        if seen.insert(closed(package, feature)) {
+            runs.push(check().args(["--no-default-features", "--features", feature]));
+        }
+    }
+    let default = closed(package, "default");
+    if package.features.contains_key("default") && seen.insert(default) {
+        runs.push(check());
     }
     // Those of the facade are all among its combinations.
-    if package.features.len() > 1 && package.name != FACADE {
+    if package.name != FACADE && seen.insert(named(package).collect()) {
         runs.push(check().arg("--all-features"));
     }
     runs
+}
+
+/// The features of a package that turn something on by themselves.
+fn named(package: &Package) -> impl Iterator<Item = &str> {
+    package.features.keys().map(String::as_str).filter(|name| *name != "default")
 }
 
 /// One check for each combination of features that differs from all others.
@@ -80,8 +94,7 @@ fn combined(package: &Package, workspace: &Workspace) -> Vec<Run> {
 /// Any three features occur in all eight states: all of them on or off, one on, or one off. So an error is found that
 /// takes two features and the absence of a third. The number of all subsets would double with each feature.
 fn combinations(package: &Package) -> BTreeSet<BTreeSet<&str>> {
-    let names = package.features.keys().map(String::as_str).filter(|name| *name != "default");
-    let closed: Vec<_> = names.map(|name| (name, closed(package, name))).collect();
+    let closed: Vec<_> = named(package).map(|name| (name, closed(package, name))).collect();
     let mut sets =
         BTreeSet::from([BTreeSet::new(), closed.iter().map(|(name, _)| *name).collect()]);
     for (name, with) in &closed {
@@ -92,12 +105,12 @@ fn combinations(package: &Package) -> BTreeSet<BTreeSet<&str>> {
     sets
 }
 
-/// The feature and all features of the package that it turns on.
+/// The feature and all features of the package that it turns on, without the name `default`, which is nothing by itself.
 fn closed<'a>(package: &'a Package, feature: &'a str) -> BTreeSet<&'a str> {
     let mut set = BTreeSet::new();
     let mut added = vec![feature];
     while let Some(name) = added.pop() {
-        if set.insert(name) {
+        if name == "default" || set.insert(name) {
             let enabled = package.features.get(name).into_iter().flatten().map(String::as_str);
             added.extend(enabled.filter(|name| package.features.contains_key(*name)));
         }
@@ -134,9 +147,21 @@ mod tests {
     }
 
     #[test]
-    fn all_is_not_repeated_where_it_is_the_same() {
+    fn equal_sets_of_features_are_checked_once() {
         assert_eq!(commands(&[]).len(), 1);
         assert_eq!(commands(&["body"]).len(), 2);
+        let table = [("default", &["tls"][..]), ("http", &[]), ("tls", &["http", "dep:rustls"])];
+        let strings = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let features = table.iter().map(|(name, on)| ((*name).to_owned(), strings(on))).collect();
+        let package = Package { name: "a".into(), features, ..Package::default() };
+        assert_eq!(
+            checks(&package).iter().map(ToString::to_string).collect::<Vec<_>>(),
+            [
+                "cargo check --quiet -p a --no-default-features",
+                "cargo check --quiet -p a --no-default-features --features http",
+                "cargo check --quiet -p a --no-default-features --features tls",
+            ]
+        );
     }
 
     #[test]

@@ -128,11 +128,16 @@ mod tests {
         Target { provider: format!("p{provider}"), model: model.to_owned(), server }
     }
 
+    /// Few letters, or more than are recorded.
+    fn name() -> impl Strategy<Value = String> {
+        prop_oneof!["[a-z]{1,3}", "[a-z]{2}".prop_map(|two| two.repeat(70))]
+    }
+
     proptest! {
         /// Whatever comes, the number of different values is bounded, and so is their length.
         #[test]
         fn values_are_bounded_in_number_and_length(seen in proptest::collection::vec(
-            (0..3_usize, "[a-z]{1,2}|[a-z]{140}", proptest::option::of(1..4_u16), "[a-z]{1,3}|[a-z]{140}"), 0..500)) {
+            (0..3_usize, name(), proptest::option::of(1..4_u16), name()), 0..500)) {
             let mut labels = Labels::default();
             let mut all = BTreeSet::new();
             for (provider, model, port, answered) in &seen {

@@ -1,4 +1,4 @@
-//! 64 MB of something that should be small: read to the end or rejected, but never buffered.
+//! Many megabytes of something that should be small: read to the end or rejected, but never buffered.
 
 use std::sync::mpsc;
 use std::thread;
@@ -12,7 +12,11 @@ use suite::talk::{letters, open_calls};
 use super::case::{RECOVERED, Stage};
 use super::{look, served};
 
+/// More than any limit of the client, in bytes.
 const SIZE: usize = 64 << 20;
+
+/// Of comments, which have no limit: many times what may be held, in bytes.
+const COMMENTS: usize = 16 << 20;
 
 /// A server in its own thread, whose memory is not counted here; ends with the sender.
 fn serve(replies: Vec<Reply>) -> (String, mpsc::Sender<()>) {
@@ -67,7 +71,7 @@ fn comment_floods_are_not_buffered() {
         Stage::BeforeUsage,
     ];
     for stage in stages {
-        let body = served::flooded(stage, ": keep-alive\n\n", SIZE);
+        let body = served::flooded(stage, ": keep-alive\n\n", COMMENTS);
         for framing in [Framing::Chunked, Framing::Length, Framing::Close] {
             let (seen, held, time) = swallow(Reply::sse(body.clone()), framing);
             println!("{stage:?}, {framing:?}: {seen}, {held} bytes at most, {time:?}");

@@ -47,7 +47,7 @@ fn text() -> impl Strategy<Value = String> {
     let line = prop_oneof![
         6 => "[a-c ]{0,30}",
         1 => "[a-c木é😀]{0,30}",
-        1 => (1..2_000_usize).prop_map(|count| "ab木 ".repeat(count)),
+        1 => (1..800_usize).prop_map(|count| "ab木 ".repeat(count)),
     ];
     vec(line, 1..120).prop_map(|lines| lines.join("\n"))
 }

@@ -92,7 +92,7 @@ fn pieces(text: &str, size: usize) -> impl Iterator<Item = &str> {
 fn work_per_byte_is_bounded() {
     for dialect in dialects() {
         for nuisance in NUISANCES {
-            let text = nuisance.repeat((1 << 17) / nuisance.len());
+            let text = nuisance.repeat((1 << 15) / nuisance.len());
             for size in [1, 7, 4096, text.len()] {
                 let work = Arc::new(Work::default());
                 let inner = dialect.grammar(tools());
@@ -113,7 +113,7 @@ fn work_per_byte_is_bounded() {
 fn a_long_answer_is_not_kept() {
     for dialect in dialects() {
         for nuisance in NUISANCES {
-            let text = nuisance.repeat(LONG / 4 / nuisance.len());
+            let text = nuisance.repeat((1 << 20) / nuisance.len());
             let mut scanner = scanner(&*dialect);
             let cost = measure(|| {
                 for piece in pieces(&text, 1000) {

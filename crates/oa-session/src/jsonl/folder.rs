@@ -360,7 +360,7 @@ mod tests {
         }
         assert_eq!(logs.logs.len(), 10_000);
         let title = "rain ".repeat(12_000);
-        for number in 0..2_000 {
+        for number in 0..1_200 {
             logs.put(log(number, &title)).unwrap();
         }
         assert!(logs.logs.len() > 100 && logs.size <= REMEMBERED, "{}", logs.size);
