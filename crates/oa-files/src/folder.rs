@@ -10,12 +10,13 @@ use oa_tools::{FnTool, ToolError, tool};
 use oa_types::Error;
 use serde_json::{Value, json};
 
-/// The maximum number of names in a list, of lines found, and of files and folders searched, and the maximum length of
-/// a file's text in bytes.
+/// The maximum number of names in a list, of lines found, and of files and folders searched.
 const MOST_NAMES: usize = 500;
 const MOST_LINES: usize = 100;
 const MOST_FILES: usize = 20_000;
-const LONGEST_TEXT: u64 = 64 * 1024;
+/// The maximum length of the texts in a result, in characters of JSON. An executor cuts results after 10,000 characters
+/// unless it is told otherwise, and would cut off how to go on.
+const LONGEST_RESULT: usize = 9_000;
 /// The maximum size of a searched file, in bytes: larger files are rarely text.
 const LARGEST_SEARCHED: u64 = 4 * 1024 * 1024;
 /// The maximum number of characters of a line that was found.
@@ -67,16 +68,19 @@ fn tools_of(root: PathBuf, number: &str, about: &str) -> [FnTool; 3] {
             .default("path", ".")
             .category("read")
             .build_blocking(move |args| list.list(&text(&args, "path"))),
-        named("read_file", "Read lines of a text file.")
-            .param("path", "string")
-            .param("first_line", "integer")
-            .describe("first_line", "The first line to read, from 1")
-            .default("first_line", 1)
-            .category("read")
-            .build_blocking(move |args| {
-                let first = args["first_line"].as_u64().unwrap_or(1);
-                read.read(&text(&args, "path"), first)
-            }),
+        named(
+            "read_file",
+            "Read lines of a text file. The result has next_line if there are more.",
+        )
+        .param("path", "string")
+        .param("first_line", "integer")
+        .describe("first_line", "The first line to read, from 1")
+        .default("first_line", 1)
+        .category("read")
+        .build_blocking(move |args| {
+            let first = args["first_line"].as_u64().unwrap_or(1);
+            read.read(&text(&args, "path"), first)
+        }),
         named("find_in_files", "Find lines that contain a text, in all text files below a folder.")
             .param("text", "string")
             .param("path", "string")
@@ -129,8 +133,11 @@ impl Folder {
             names.push(format!("{}{slash}", entry.file_name().to_string_lossy()));
         }
         names.sort();
-        let more = names.len().saturating_sub(MOST_NAMES);
-        names.truncate(MOST_NAMES);
+        let mut room = Room::default();
+        let fitting = names.iter().take(MOST_NAMES).take_while(|name| room.takes(&json!(name)));
+        let count = fitting.count();
+        let more = names.len() - count;
+        names.truncate(count);
         Ok(if more == 0 {
             json!({ "names": names })
         } else {
@@ -151,15 +158,19 @@ impl Folder {
             }
         }
         let mut bytes = Vec::new();
-        reader.by_ref().take(LONGEST_TEXT).read_to_end(&mut bytes).map_err(failed)?;
+        // A character has at most four bytes.
+        let longest = 4 * LONGEST_RESULT as u64;
+        reader.by_ref().take(longest).read_to_end(&mut bytes).map_err(failed)?;
         if bytes.contains(&0) {
             return Err(ToolError::new(format!("{path} is not a text file")));
         }
         let has_more = !reader.fill_buf().map_err(failed)?.is_empty();
         let mut text = String::from_utf8_lossy(&bytes).into_owned();
-        if !has_more {
+        let fitting = Room::default().length_of(&text);
+        if !has_more && fitting == text.len() {
             return Ok(json!({ "text": text }));
         }
+        text.truncate(fitting);
         let Some(end) = text.rfind('\n') else {
             // The rest of an overlong line is omitted.
             return Ok(json!({ "text": text, "is_cut": true, "next_line": first.max(1) + 1 }));
@@ -175,11 +186,12 @@ impl Folder {
             return Err(ToolError::new("text must not be empty"));
         }
         let mut to_visit = vec![self.resolve(path)?];
-        let (mut lines, mut looked_into) = (Vec::new(), 0);
+        let (mut found, mut looked_into) = (Found::default(), 0);
         while let Some(at) = to_visit.pop() {
             looked_into += 1;
-            if looked_into > MOST_FILES {
-                return Ok(json!({ "lines": lines, "more": true }));
+            found.has_more |= looked_into > MOST_FILES;
+            if found.has_more {
+                return Ok(json!({ "lines": found.lines, "more": true }));
             }
             // Links are not followed: they may lead outside the folder, or form cycles.
             let Ok(kind) = fs::symlink_metadata(&at) else { continue };
@@ -195,18 +207,17 @@ impl Folder {
                 below.sort_by(|a, b| b.cmp(a));
                 to_visit.extend(below);
             } else if kind.is_file() && kind.len() <= LARGEST_SEARCHED {
-                self.find_in(&at, wanted, &mut lines);
-                // One line more than are returned shows that there are more.
-                if lines.len() > MOST_LINES {
-                    lines.truncate(MOST_LINES);
-                    return Ok(json!({ "lines": lines, "more": true }));
-                }
+                self.find_in(&at, wanted, &mut found);
             }
         }
-        Ok(json!({ "lines": lines }))
+        Ok(if found.has_more {
+            json!({ "lines": found.lines, "more": true })
+        } else {
+            json!({ "lines": found.lines })
+        })
     }
 
-    fn find_in(&self, file: &Path, wanted: &str, lines: &mut Vec<Value>) {
+    fn find_in(&self, file: &Path, wanted: &str, found: &mut Found) {
         let Ok(bytes) = fs::read(file) else { return };
         if bytes.contains(&0) {
             return;
@@ -216,18 +227,71 @@ impl Folder {
         let name = parts.map(OsStr::to_string_lossy).collect::<Vec<_>>().join("/");
         let text = String::from_utf8_lossy(&bytes);
         for (place, line) in text.lines().enumerate() {
-            if lines.len() > MOST_LINES {
-                return;
-            }
             if line.contains(wanted) {
                 let line = line.trim();
                 let text = match line.char_indices().nth(LONGEST_LINE) {
                     Some((end, _)) => format!("{}…", &line[..end]),
                     None => line.to_owned(),
                 };
-                lines.push(json!({ "file": name, "line": place + 1, "text": text }));
+                found.push(json!({ "file": name, "line": place + 1, "text": text }));
+            }
+            if found.has_more {
+                return;
             }
         }
+    }
+}
+
+/// Lines that were found.
+#[derive(Default)]
+struct Found {
+    lines: Vec<Value>,
+    room: Room,
+    /// True if another line was found, or may be.
+    has_more: bool,
+}
+
+impl Found {
+    fn push(&mut self, line: Value) {
+        if self.lines.len() < MOST_LINES && self.room.takes(&line) {
+            self.lines.push(line);
+        } else {
+            self.has_more = true;
+        }
+    }
+}
+
+/// The room that is left in a result, in characters of JSON.
+struct Room(usize);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(LONGEST_RESULT)
+    }
+}
+
+impl Room {
+    /// Takes the room of an item in a list; returns false if there is not enough.
+    fn takes(&mut self, item: &Value) -> bool {
+        let length = item.to_string().chars().count() + ",".len();
+        let rest = self.0.checked_sub(length);
+        self.0 = rest.unwrap_or_default();
+        rest.is_some()
+    }
+
+    /// Returns how much of a text fits, in bytes.
+    fn length_of(mut self, text: &str) -> usize {
+        let does_not_fit = |(_, c): &(usize, char)| {
+            let length = match c {
+                '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+                '\0'..='\u{1f}' => r"\u0000".len(),
+                _ => 1,
+            };
+            let rest = self.0.checked_sub(length);
+            self.0 = rest.unwrap_or_default();
+            rest.is_none()
+        };
+        text.char_indices().find(does_not_fit).map_or(text.len(), |(at, _)| at)
     }
 }
 
@@ -357,6 +421,39 @@ mod tests {
         assert_eq!(check(99, 1), (Some(100), false));
     }
 
+    /// The characters of a result that an executor keeps by default.
+    const EXECUTOR: usize = 10_000;
+
+    #[test]
+    fn no_result_is_cut_by_an_executor() {
+        let (_outer, folder) = folder();
+        let lines = |line: &str| line.repeat(30_000 / line.len());
+        for line in ["rain\n", "\"rain\"\t\\ \u{1b}[1m\n", "🌧 rain\n", "rain ", "\u{1}rain"] {
+            fs::write(folder.0.join("long.txt"), lines(line)).unwrap();
+            let read = folder.read("long.txt", 1).unwrap();
+            assert!(read["next_line"].is_u64(), "{line:?}");
+            let found = folder.find("rain", ".").unwrap();
+            for (result, least) in [(read, 8_500), (found, 200)] {
+                let size = result.to_string().chars().count();
+                assert!((least..EXECUTOR).contains(&size), "{size} of {line:?}");
+            }
+        }
+        let long = format!("{} rain\n", "\"x\" ".repeat(60));
+        fs::write(folder.0.join("long.txt"), lines(&long)).unwrap();
+        let found = folder.find("rain", ".").unwrap();
+        assert_eq!(found["more"], true);
+        assert!((8_500..EXECUTOR).contains(&found.to_string().chars().count()));
+
+        for number in 0..300 {
+            fs::write(folder.0.join(format!("sub/{}-{number:03}", "long name ".repeat(8))), "")
+                .unwrap();
+        }
+        let list = folder.list("sub").unwrap();
+        assert!((8_500..EXECUTOR).contains(&list.to_string().chars().count()));
+        let count = list["names"].as_array().unwrap().len() as u64;
+        assert_eq!(count + list["more"].as_u64().unwrap(), 301);
+    }
+
     #[test]
     fn long_files_are_read_in_whole_lines() {
         let (_outer, folder) = folder();
@@ -365,6 +462,7 @@ mod tests {
         let (mut read, mut next) = (String::new(), Some(1));
         while let Some(first) = next {
             let piece = folder.read("long.txt", first).unwrap();
+            assert!(piece.to_string().chars().count() < EXECUTOR, "line {first}");
             read.push_str(piece["text"].as_str().unwrap());
             next = piece["next_line"].as_u64();
         }

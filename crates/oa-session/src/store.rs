@@ -246,7 +246,10 @@ impl Error {
     /// Creates an error for a writer with an outdated revision.
     #[must_use]
     pub fn conflict(id: &SessionId, expected: Revision, found: Revision) -> Self {
-        let message = format!("session {id} is at revision {found}, not {expected}: load it again");
+        let message = format!(
+            "session {id} was changed by another writer: load it again, or save this conversation as another session \
+             (revision {found}, not {expected})"
+        );
         Self::new(ErrorKind::Conflict, message)
     }
 

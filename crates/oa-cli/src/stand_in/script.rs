@@ -26,6 +26,9 @@ let answer = client.ask(\"Why is the sky blue?\").await?;
 - `/help` lists the commands.
 ";
 
+/// The most lines of a result that are quoted.
+const MOST_LINES: usize = 12;
+
 /// Answers a request from the conversation alone, like a model.
 pub(super) fn answer(request: &ChatRequest) -> Vec<AnswerDelta> {
     let mut deltas = said(request);
@@ -49,7 +52,7 @@ fn said(request: &ChatRequest) -> Vec<AnswerDelta> {
     let mut results: Vec<_> = results.map(result_of).collect();
     if !results.is_empty() {
         results.reverse();
-        return words(&format!("The tool says: {}", results.join("; ")));
+        return words(&quoted(&results.join("; ")));
     }
     let mut prompts = messages.iter().filter(|message| message.role == MessageRole::User);
     let count = prompts.clone().count();
@@ -58,38 +61,26 @@ fn said(request: &ChatRequest) -> Vec<AnswerDelta> {
     let has = |word: &str| asked.contains(word);
     let offers = |name: &str| request.tools().iter().any(|tool| tool.name == name);
     if has("count") && offers("count_words") {
-        let mut deltas = words("I count the words of your prompt.");
-        deltas.extend(call("count_words", json!({ "text": prompt })));
-        return deltas;
+        let text = "I count the words of your prompt.";
+        return call(text, "count_words", json!({ "text": prompt }));
     }
     if has("keep") && offers("keep_note") {
-        let mut deltas = words("I keep that as a note, if I may.");
-        deltas.extend(call("keep_note", json!({ "text": prompt })));
-        return deltas;
+        return call("I keep that as a note, if I may.", "keep_note", json!({ "text": prompt }));
     }
     if let Some(path) = asked.strip_prefix("read ").map(|_| prompt[5..].trim())
         && let Some(tool) = request.tools().iter().find(|tool| tool.name.ends_with("read_file"))
     {
-        let mut deltas = words("I read that file.");
-        deltas.extend(call(&tool.name, json!({ "path": path })));
-        return deltas;
+        return call("I read that file.", &tool.name, json!({ "path": path }));
     }
     if has("think") {
-        let mut deltas: Vec<_> =
-            pieces("The user wants to see me think. So I think, about nothing in particular.\n")
-                .map(|text| AnswerDelta::Thinking { text })
-                .collect();
+        let text = "The user wants to see me think. So I think, about nothing in particular.\n";
+        let mut deltas: Vec<_> = pieces(text).map(|text| AnswerDelta::Thinking { text }).collect();
         deltas.extend(words("I have thought, and this is all that came of it."));
         return deltas;
     }
     if has("go on") {
-        let long: Vec<_> = (1..=200)
-            .map(|n| {
-                format!(
-                    "Paragraph {n}: still going on, **word** after word, until you stop me.\n\n"
-                )
-            })
-            .collect();
+        let text = "still going on, **word** after word, until you stop me.";
+        let long: Vec<_> = (1..=200).map(|n| format!("Paragraph {n}: {text}\n\n")).collect();
         return words(&long.concat());
     }
     if count <= 1 {
@@ -106,19 +97,29 @@ fn result_of(message: &Message) -> String {
     match result {
         Some(Value::String(text)) => text.clone(),
         Some(other) => {
-            let told = other["reason"].as_str().or_else(|| other["error"].as_str());
+            let told = ["reason", "error", "text"].iter().find_map(|member| other[member].as_str());
             told.map_or_else(|| other.to_string(), str::to_owned)
         }
         None => String::new(),
     }
 }
 
-fn call(name: &str, arguments: Value) -> Vec<AnswerDelta> {
-    let arguments = arguments.to_string();
-    vec![
-        AnswerDelta::CallStart { call: 0, id: None, name: Some(name.to_owned()) },
-        AnswerDelta::CallArguments { call: 0, fragment: arguments },
-    ]
+/// Quotes a result; of a long one, the first lines.
+fn quoted(result: &str) -> String {
+    let lines: Vec<_> = result.lines().collect();
+    if lines.len() <= 1 {
+        return format!("The tool says: {result}");
+    }
+    let first = lines[..lines.len().min(MOST_LINES)].join("\n");
+    format!("The tool says:\n\n````\n{first}\n````\n\nThat has {} lines in all.", lines.len())
+}
+
+/// Says something, and calls a tool.
+fn call(text: &str, name: &str, arguments: Value) -> Vec<AnswerDelta> {
+    let mut deltas = words(text);
+    deltas.push(AnswerDelta::CallStart { call: 0, id: None, name: Some(name.to_owned()) });
+    deltas.push(AnswerDelta::CallArguments { call: 0, fragment: arguments.to_string() });
+    deltas
 }
 
 fn words(text: &str) -> Vec<AnswerDelta> {

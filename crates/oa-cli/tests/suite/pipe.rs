@@ -133,7 +133,18 @@ fn tools_read_files_and_nothing_outside() {
     std::fs::write(home.path().join("secret.txt"), "secret").unwrap();
     let chat = ["chat", "--stand-in", "--tools", "files:notes"];
     let output = home.run(&chat, "read today.txt");
-    assert!(text(&output.stdout).contains(r#"The tool says: {"text":"rain"}"#), "{output:?}");
+    assert!(text(&output.stdout).contains("The tool says: rain\n"), "{output:?}");
+    let forecast: String = (1..=500).map(|day| format!("day {day}: rain\n")).collect();
+    std::fs::write(home.path().join("notes/forecast.txt"), forecast).unwrap();
+    let output = home.run(&chat, "read forecast.txt");
+    let told = text(&output.stdout);
+    assert!(told.contains("````\nday 1: rain\nday 2: rain\n"), "{told}");
+    assert!(told.ends_with("day 12: rain\n````\n\nThat has 500 lines in all.\n"), "{told}");
+    // A part of a long file is whole lines, and not cut off as JSON.
+    let forecast = "rain, then sun\n".repeat(20_000);
+    std::fs::write(home.path().join("notes/forecast.txt"), forecast).unwrap();
+    let told = text(&home.run(&chat, "read forecast.txt").stdout);
+    assert!(told.ends_with("rain, then sun\n````\n\nThat has 562 lines in all.\n"), "{told}");
     let output = home.run(&chat, "read ../secret.txt");
     assert!(text(&output.stdout).contains("outside of the folder"), "{output:?}");
     // A shell leaves both as they are.
@@ -161,7 +172,7 @@ fn tools_of_several_folders_are_apart() {
             assert_eq!(output.status.code(), Some(0), "{output:?}");
             text(&output.stdout)
         };
-        assert!(read("read a.txt").contains(r#"{"text":"notes"}"#));
+        assert!(read("read a.txt").contains("The tool says: notes\n"));
     }
 }
 

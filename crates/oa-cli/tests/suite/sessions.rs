@@ -47,7 +47,8 @@ fn unsaved_conversation_is_a_failure() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert_eq!(text(&output.stdout), "an answer\n");
     let told = text(&output.stderr);
-    let why = "oa: the conversation could not be saved: session trip is at revision ";
+    let why =
+        "oa: the conversation could not be saved: session trip was changed by another writer: ";
     assert!(told.starts_with(why) && told.lines().count() == 1, "{told}");
 }
 
