@@ -384,11 +384,9 @@ impl BatchStream {
                 if let (Some(cache), Some(key)) = (&options.cache, call.key.take()) {
                     cache.insert(key, &full, &ended.images);
                 }
-                match options.truncation.cut(&full) {
-                    Some(mut cut) => {
-                        if let Some(hint) = keep(&full) {
-                            add_hint(&mut cut, &hint);
-                        }
+                match options.truncation.parts(&full) {
+                    Some(parts) => {
+                        let cut = parts.with_hint(keep(&full).as_deref());
                         full_result = Some(Arc::new(full));
                         Value::String(cut)
                     }
@@ -398,18 +396,18 @@ impl BatchStream {
             Err(mut body) => {
                 body.tool.clone_from(&call.block.name);
                 let whole = body.to_value();
-                let mut last_cut = None;
-                for text in iter::once(&mut body.error).chain(&mut body.reason) {
-                    if let Some(cut) = options.truncation.cut_text(text) {
-                        *text = cut;
-                        last_cut = Some(text);
-                    }
-                }
-                if let Some(cut) = last_cut {
-                    if let Some(hint) = keep(&whole) {
-                        add_hint(cut, &hint);
-                    }
+                let texts = iter::once(&mut body.error).chain(&mut body.reason);
+                let cut = texts.filter_map(|text| {
+                    let parts = options.truncation.parts_of_text(text)?;
+                    Some((text, parts))
+                });
+                let mut cut: Vec<_> = cut.collect();
+                if let Some((text, parts)) = cut.pop() {
+                    *text = parts.with_hint(keep(&whole).as_deref());
                     full_result = Some(Arc::new(whole));
+                }
+                for (text, parts) in cut {
+                    *text = parts.with_hint(None);
                 }
                 body.to_value()
             }
@@ -560,15 +558,4 @@ impl fmt::Debug for BatchStream {
             .field("running", &self.running)
             .finish_non_exhaustive()
     }
-}
-
-/// Adds a hint to the note at the end of a truncated text:
-/// `[2 of 6 characters left out]` becomes `[2 of 6 characters left out; to read on, call read_result ..]`.
-fn add_hint(cut: &mut String, hint: &str) {
-    if cut.ends_with(']') {
-        cut.pop();
-    }
-    cut.push_str("; to read on, ");
-    cut.push_str(hint);
-    cut.push(']');
 }

@@ -33,6 +33,56 @@ async fn deep_results_become_text() {
     }
 }
 
+/// The end of a log says why a command failed; the note and its hint stand before it.
+#[tokio::test]
+async fn the_end_of_a_log_can_be_kept() {
+    let log = format!("make\n{}error: no rule", "Compiling é\n".repeat(1_000));
+    let returned = json!({ "log": log, "exit_code": 2 });
+    let make = tool("make", "").build(move |_| std::future::ready(Ok(returned.clone())));
+    let policy = TruncationPolicy::max_chars(60).keep_end(40);
+    let options = ExecutorOptions::new().truncation(policy);
+    let tools = executor([make], options);
+    let result = one(&tools, "make", json!({})).await;
+    let shown = result.result.as_str().unwrap();
+    let (head, rest) = shown.split_once("\n[").unwrap();
+    let (note, tail) = rest.split_once("]\n").unwrap();
+    assert!(note.ends_with(" characters left out"), "{note}");
+    assert_eq!((head.chars().count(), tail.chars().count()), (30, 30), "at most half: {shown}");
+    assert!(result.full().to_string().starts_with(head), "{shown}");
+    assert!(result.full().to_string().ends_with(tail) && shown.contains("no rule"), "{shown}");
+
+    let error = format!("start {}the end", "of a log ".repeat(100));
+    let fails = tool("fails", "").build(move |_| std::future::ready(Err(error.clone().into())));
+    let tools = executor([fails], ExecutorOptions::new().truncation(policy));
+    let result = one(&tools, "fails", json!({})).await;
+    let error = result.result["error"].as_str().unwrap();
+    assert!(error.starts_with("start ") && error.ends_with(" the end"), "{error}");
+}
+
+proptest! {
+    #[test]
+    fn truncation_keeps_both_ends(text in "\\PC{0,60}", limit in 0_usize..50, end in 0_usize..50) {
+        let policy = TruncationPolicy::max_chars(limit).keep_end(end);
+        let end = end.min(limit / 2);
+        // As JSON, it is written in pieces.
+        let list: Vec<char> = text.chars().collect();
+        for value in [json!(text), json!(list)] {
+            let whole = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let chars = whole.chars().count();
+            let Some(cut) = policy.cut(&value) else {
+                prop_assert!(chars <= limit);
+                continue;
+            };
+            prop_assert!(chars > limit);
+            let head: String = whole.chars().take(limit - end).collect();
+            let tail: String = whole.chars().skip(chars - end).collect();
+            let gap = if end == 0 { "" } else { "\n" };
+            let note = format!("\n[{} of {chars} characters left out]{gap}", chars - limit);
+            prop_assert_eq!(cut, head + &note + &tail);
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn timeout_signals_and_drops_the_tool() {
     for placement in [Placement::Inline, Placement::Spawned] {
