@@ -186,10 +186,9 @@ impl Error {
         secrets: &Secrets,
     ) -> Self {
         let mut error = Self::from_server(server, None, secrets);
-        error.0.received = Some(received);
+        (error.0.received, error.0.reported_status) = (Some(received), server.reported_status());
         error.0.retryable &= !begun;
         error.0.retry_after = server.retry_after().filter(|_| error.0.retryable);
-        error.0.reported_status = server.reported_status();
         error
     }
 
@@ -438,8 +437,7 @@ impl Error {
 
     /// Adds what the server says about the amount of thinking; returns false if it says nothing new about it.
     pub(crate) fn adds_thinking(&self, demands: &mut Demands, thinking: &Thinking) -> bool {
-        let message = &self.0.message;
-        self.rejected_with().is_some_and(|status| demands.add_thinking(status, message, thinking))
+        self.rejected_with().is_some_and(|it| demands.add_thinking(it, &self.0.message, thinking))
     }
 
     /// Returns `true` if the server says that it does not support the response format.
@@ -448,7 +446,9 @@ impl Error {
     }
 
     /// Returns `true` if the server says that the model does not support tools.
-    pub(crate) fn says_no_tools(&self) -> bool {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn says_no_tools(&self) -> bool {
         self.rejected_with().is_some_and(|status| says_no_tools(status, &self.0.message))
     }
 

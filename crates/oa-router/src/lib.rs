@@ -60,7 +60,7 @@
 //! | no connection, a broken one, another protocol, silence longer than `first_token_timeout` | yes | yes |
 //! | 408, 409, 425, 429, 5xx, an error without a status in the stream, an empty success | yes | yes |
 //! | 401, 402: the router's key is rejected | yes | yes |
-//! | 403, 404, redirects, a 500 about a template: no such model, or not capable | yes | no |
+//! | 403, 404, redirects, a 500 about a template, a 400 or 422 that says so: no such model, or not capable | yes | no |
 //! | other 4xx, context overflow, limits, `total_timeout`: caused by the request | no | no |
 //! | anything after the first piece of the answer was delivered | no | yes, unless caused by the request |
 //!

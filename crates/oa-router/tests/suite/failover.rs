@@ -88,6 +88,44 @@ async fn failover_depends_on_the_status() {
     }
 }
 
+/// Some servers say with 400 or 422 that they have no such model, or one that is not capable: another may have one.
+#[tokio::test(start_paused = true)]
+async fn failover_from_a_server_that_lacks_something() {
+    let coded = |code: &str| json!({ "message": "no", "code": code });
+    for error in [
+        // Ollama, vLLM.
+        json!("registry.ollama.ai/library/gemma3:4b does not support tools"),
+        json!(
+            r#""auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set"#
+        ),
+        // LM Studio (lmstudio-ai/lmstudio-bug-tracker #908), Ollama (ollama/ollama #17301), vLLM
+        // (vllm-project/vllm #23402), llama.cpp (ggml-org/llama.cpp #15377).
+        json!("Model does not support images. Please use a model that does."),
+        json!("this model does not support image input (ref: b8bd630e)"),
+        json!("/models/qwen3-8b is not a multimodal model"),
+        json!("image input is not supported - hint: you may need to provide the mmproj"),
+        // LiteLLM (BerriAI/litellm #9663), OpenRouter (NousResearch/hermes-agent #40087).
+        json!("/chat/completions: Invalid model name passed in model=qwen3. Call `/v1/models`"),
+        json!("accounts/fireworks/models/deepseek-v4-pro is not a valid model ID"),
+        // Copilot (openclaw/openclaw #64840).
+        coded("model_not_supported"),
+        coded("model_not_found"),
+    ] {
+        for status in [400, 422] {
+            let (answer, asked) = after(Reply::error(status, error.clone())).await;
+            assert_eq!((answer.unwrap().as_str(), asked), ("B", [1, 1]), "{status} {error}");
+        }
+    }
+    for message in [
+        "messages[2]: the image is not a valid PNG",
+        "tools[0].function.name: too long",
+        "temperature is not supported",
+    ] {
+        let (answer, asked) = after(Reply::error(400, message)).await;
+        assert_eq!((answer.unwrap_err().status(), asked), (Some(400), [1, 0]), "{message}");
+    }
+}
+
 /// A stream has status 200, so servers put the real one into the error, mostly beside a type.
 #[tokio::test(start_paused = true)]
 async fn failover_depends_on_a_reported_status() {

@@ -111,6 +111,7 @@ async fn request_errors_do_not_affect_health() {
         ("not found", Reply::error(404, "no")),
         ("unprocessable", Reply::error(422, "no")),
         ("a redirect", Reply::body(302, "text/plain", "").header("location", "http://elsewhere/")),
+        ("no images", Reply::error(400, "this model does not support image input")),
         ("a template", Reply::error(500, "jinja: roles must alternate")),
         ("an overflow", Reply::error(500, overflow)),
         ("invalid, in a stream", reported(400)),
