@@ -6,7 +6,7 @@ use crate::decision::HookDecision;
 use crate::error::HookError;
 use crate::event::{AnswerEvent, PostToolUseEvent, PreToolUseEvent, UserPromptSubmitEvent};
 use crate::handler::Handler;
-use crate::rule::Pattern;
+use crate::rule::{INNER_ASTERISK, Pattern, has_inner_asterisk};
 
 /// The hooks of an agent, in order.
 ///
@@ -192,13 +192,16 @@ impl Hooks {
     /// Restricts the hooks added so far to these tools; repeated restrictions intersect. A name may end in `*`. Prompt
     /// hooks and answer hooks are not affected.
     ///
-    /// An agent rejects a name that none of its tools has, and a restriction without a hook before it, because such a
-    /// gate would never close. For a tool that is added later, such as one of a front end, use a pattern.
+    /// An agent rejects a name that none of its tools has, a name with a `*` before its end, and a restriction without a
+    /// hook before it, because such a gate would never close. For a tool that is added later, such as one of a front end, use a pattern.
     pub fn for_tools<I>(mut self, names: I) -> Self
     where
         I: IntoIterator<Item: Into<String>>,
     {
         let tools: Arc<[Pattern]> = names.into_iter().map(Pattern::new).collect();
+        if tools.iter().map(Pattern::as_str).any(has_inner_asterisk) {
+            self.refuse(INNER_ASTERISK);
+        }
         if self.post_tool_use.is_empty() && self.pre_tool_use.is_empty() {
             self.refuse(
                 "for_tools restricts the hooks that were added before it, and there are none",
@@ -248,7 +251,8 @@ impl Hooks {
         has_none && answer.is_empty() && user_prompt_submit.is_empty()
     }
 
-    /// Checks that each restriction to tools and each timeout applies to a hook, and that no timeout is zero.
+    /// Checks that each restriction to tools and each timeout applies to a hook, that no timeout is zero, and that names
+    /// have a `*` only at the end.
     ///
     /// # Errors
     ///

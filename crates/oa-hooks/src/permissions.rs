@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::handler::{Running, message_of, within};
 use crate::permission::{Permission, PermissionRequest};
-use crate::rule::{Effect, Pattern, ToolRule};
+use crate::rule::{Effect, INNER_ASTERISK, Pattern, ToolRule, has_inner_asterisk};
 
 /// The category of tools that only read.
 pub const CATEGORY_READ: &str = "read";
@@ -168,8 +168,12 @@ impl Permissions {
     ///
     /// # Errors
     ///
-    /// A message that names the setting: a time limit without a callback, or a callback that is never asked.
+    /// A message that names the setting: a time limit without a callback, a callback that is never asked, or a name with a
+    /// `*` before its end.
     pub fn check(&self) -> Result<(), &'static str> {
+        if self.listed().any(has_inner_asterisk) {
+            return Err(INNER_ASTERISK);
+        }
         if self.callback.is_none() {
             if self.asks_at_once {
                 return Err("can_use_tool_at_once has no effect without can_use_tool");

@@ -14,9 +14,9 @@ pub(crate) enum Effect {
 
 /// A rule that allows, denies or asks about calls, by tool name or category and optionally by arguments.
 ///
-/// A name may end in `*` to match any suffix. Categories are compared exactly; a tool without a category
-/// matches no category rule. If several rules match, the strictest wins regardless of order: deny, then ask,
-/// then allow.
+/// A name may end in `*` to match any suffix; an agent rejects a `*` elsewhere. Categories are compared exactly; a tool
+/// without a category matches no category rule. If several rules match, the strictest wins regardless of order: deny, then
+/// ask, then allow.
 ///
 /// ```
 /// use oa_hooks::ToolRule;
@@ -174,4 +174,12 @@ impl Pattern {
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// The fault of a pattern with a `*` before its end. A denial would silently apply to no tool.
+pub(crate) const INNER_ASTERISK: &str = "in the name of a tool, `*` is possible only at the end";
+
+/// Returns true if a pattern has a `*` before its end.
+pub(crate) fn has_inner_asterisk(pattern: &str) -> bool {
+    pattern.strip_suffix('*').unwrap_or(pattern).contains('*')
 }

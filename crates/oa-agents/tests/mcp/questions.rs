@@ -6,7 +6,7 @@ use oa_agents::McpHost;
 use oa_client::{AgentEvent, AgentOptions, AgentOptionsBuilder, Client};
 use oa_hooks::{HookDecision, Hooks, Permission, PermissionMode, ToolRule};
 use oa_mcp::{ElicitationAnswer, McpServer};
-use oa_testkit::{MemoryServer, Reply};
+use oa_testkit::{MemoryServer, Reply, Script};
 use oa_types::{FinishReason, wire::ToolChoice};
 use serde_json::json;
 
@@ -242,9 +242,12 @@ async fn elicitation_needs_permissions_and_hooks() {
     };
     let answered = ask(Hooks::new(), |it| it).await;
     assert_eq!(answered, ("the person says green".to_owned(), 1));
-    let denied = ask(Hooks::new(), |it| it.tool_rule(ToolRule::deny("*__elicitation"))).await;
-    // A pattern has its star at the end, so this rule names no tool.
-    assert_eq!(denied, ("the person says green".to_owned(), 1));
+    // A pattern has its star at the end. A rule that names no tool would let the question through.
+    let connected = connect(server().0).await;
+    let unused = MemoryServer::new(Script::new());
+    let vain = agent(&unused, &connected).tool_rule(ToolRule::deny("*__elicitation"));
+    assert!(vain.build().unwrap_err().to_string().contains("only at the end"));
+    connected.close().await;
     let denied = ask(Hooks::new(), |it| it.tool_rule(ToolRule::deny("s__elicit*"))).await;
     assert_eq!(denied, ("refused: a permission rule denies this call".to_owned(), 0));
     let blocked =

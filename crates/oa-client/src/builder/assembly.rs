@@ -160,6 +160,8 @@ impl AgentOptionsBuilder {
         {
             return Err(Error::config("max_run_cost has no effect without a price"));
         }
+        self.config.hooks.check().map_err(Error::config)?;
+        self.config.permissions.check().map_err(Error::config)?;
         if !self.names_questions {
             self.check_names()?;
         }
@@ -168,9 +170,7 @@ impl AgentOptionsBuilder {
             let message = format!("there is no tool {name:?}, which a timeout refers to");
             return Err(Error::config(message));
         }
-        self.config.context.iter().try_for_each(|policy| policy.check()).map_err(Error::config)?;
-        self.config.hooks.check().map_err(Error::config)?;
-        self.config.permissions.check().map_err(Error::config)
+        self.config.context.iter().try_for_each(|policy| policy.check()).map_err(Error::config)
     }
 
     /// Rejects names and categories of tools that do not exist. Patterns may match tools that are added later.

@@ -398,7 +398,10 @@ fn ineffective_permissions_are_rejected() {
     };
     insta::assert_snapshot!(refused(auto().allowed_tools(["ecko"])), @r#"there is no tool "ecko", which permissions refer to; a tool that is added later needs a pattern, such as "ecko*""#);
     insta::assert_snapshot!(refused(auto().tool_rule(ToolRule::deny("ecko"))), @r#"there is no tool "ecko", which permissions refer to; a tool that is added later needs a pattern, such as "ecko*""#);
+    insta::assert_snapshot!(refused(auto().tool_rule(ToolRule::deny("*_echo"))), @"in the name of a tool, `*` is possible only at the end");
+    insta::assert_snapshot!(refused(auto().disallowed_tools(["*echo*"])), @"in the name of a tool, `*` is possible only at the end");
     let gate = || Hooks::new().add_pre_tool_use(|_| async { None });
+    insta::assert_snapshot!(refused(auto().hooks(gate().for_tools(["*echo*"]))), @"in the name of a tool, `*` is possible only at the end");
     insta::assert_snapshot!(refused(auto().hooks(gate().for_tools(["echo", "ecko"]))), @r#"there is no tool "ecko", which hooks refer to; a tool that is added later needs a pattern, such as "ecko*""#);
     insta::assert_snapshot!(refused(auto().hooks(Hooks::new().for_tools(["echo"]).merge(gate()))), @"for_tools restricts the hooks that were added before it, and there are none");
     insta::assert_snapshot!(refused(auto().hooks(Hooks::new().with_timeout(1).merge(gate()))), @"with_timeout limits the hooks that were added before it, and there are none");

@@ -1,6 +1,6 @@
 //! Rules by tool name and by category.
 
-use oa_hooks::{Permission, PermissionMode, Permissions, ToolRule};
+use oa_hooks::{Hooks, Permission, PermissionMode, Permissions, ToolRule};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -129,6 +129,32 @@ fn denials_give_the_first_reason() {
     assert_eq!(denied(vec![plain(), below("work/")], "work/a"), unnamed);
     let allowed = ToolRule::allow("*").because("no denial");
     assert_eq!(denied(vec![allowed, plain()], "/etc"), unnamed);
+}
+
+/// A denial that silently applied to nothing would let the tools run that it names.
+#[test]
+fn asterisks_are_possible_only_at_the_end() {
+    let inner = "in the name of a tool, `*` is possible only at the end";
+    for (name, checked) in [
+        ("delete", Ok(())),
+        ("delete*", Ok(())),
+        ("*", Ok(())),
+        ("*_delete", Err(inner)),
+        ("*delete*", Err(inner)),
+        ("git_*_branch", Err(inner)),
+        ("git_**", Err(inner)),
+    ] {
+        for permissions in [
+            Permissions::new().disallow([name]),
+            Permissions::new().allow_only(["a", name]),
+            Permissions::new().rule(ToolRule::deny(name)),
+        ] {
+            assert_eq!(permissions.check(), checked, "{permissions:?}");
+        }
+        let gate = Hooks::new().add_pre_tool_use(|_| async { None });
+        assert_eq!(Hooks::new().merge(gate.for_tools([name])).check(), checked, "{name}");
+    }
+    assert_eq!(Permissions::new().rule(ToolRule::deny_category("a*b")).check(), Ok(()));
 }
 
 #[test]
