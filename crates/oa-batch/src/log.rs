@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use oa_client::{Error, ErrorKind, Reply, Result};
+use oa_contain::contain;
 use oa_session::Worker;
 
 use self::entry::{Entry, Lines};
@@ -27,6 +28,9 @@ pub(crate) use self::fingerprint::Fingerprint;
 /// together; they are sent again. A batch that is dropped writes the lines that wait, so it costs only the prompts in
 /// progress. With [`in_input_order`](crate::BatchOptions::in_input_order), replies that wait for their turn are on disk
 /// already.
+///
+/// The log knows the prompts, not the agent: after a change of its model, its system prompt or its limits, logged replies
+/// are still yielded. Use a new log, or [`send_again_if`](Self::send_again_if) for some of them.
 ///
 /// A line names its prompt by index and by a fingerprint of its content. A prompt that differs from the one whose reply
 /// is logged at its index fails with kind `InvalidInput` and is not sent. A prompt that failed may be changed.
@@ -64,7 +68,10 @@ pub struct BatchLog {
     /// Sorted by index, one for each.
     entries: Vec<Entry>,
     keeps_failures: bool,
+    is_unwanted: Option<Box<Unwanted>>,
 }
+
+type Unwanted = dyn Fn(&Reply) -> bool + Send + Sync;
 
 impl BatchLog {
     /// Opens a log, or creates it. The folder must exist.
@@ -88,13 +95,36 @@ impl BatchLog {
             Ok(entries)
         });
         let entries = opened.await.map_err(storage)?;
-        Ok(Self { thread, lines, entries, keeps_failures: false })
+        Ok(Self { thread, lines, entries, keeps_failures: false, is_unwanted: None })
     }
 
     /// Yields logged failures from the log too, instead of sending these prompts again.
     #[must_use]
     pub fn keep_failures(mut self, keep: bool) -> Self {
         self.keeps_failures = keep;
+        self
+    }
+
+    /// Sends prompts again whose logged reply meets a condition. The new reply replaces the logged one; if there is none,
+    /// the logged one stays in the file. If the condition panics, the logged reply is yielded.
+    ///
+    /// ```
+    /// use oa_batch::BatchLog;
+    /// use oa_types::FinishReason;
+    ///
+    /// # async fn open() -> oa_client::Result<()> {
+    /// // After `max_tokens` was raised: answers that were cut off are asked for again.
+    /// let log = BatchLog::open("answers.jsonl").await?;
+    /// let log = log.send_again_if(|reply| reply.finish_reason == FinishReason::Length);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn send_again_if(
+        mut self,
+        condition: impl Fn(&Reply) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.is_unwanted = Some(Box::new(condition));
         self
     }
 
@@ -127,7 +157,13 @@ impl BatchLog {
             Err(error) => return Some(Err(storage(error))),
         };
         if line.prompt() == Some(prompt) {
-            return Some(line.into_outcome());
+            let outcome = line.into_outcome();
+            let is_unwanted = |reply| {
+                let is_unwanted = self.is_unwanted.as_deref()?;
+                contain(|| is_unwanted(reply)).ok()
+            };
+            let sends_again = outcome.as_ref().ok().and_then(is_unwanted).unwrap_or_default();
+            return (!sends_again).then_some(outcome);
         }
         entry.is_reply.then(|| {
             let message = format!(

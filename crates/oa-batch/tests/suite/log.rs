@@ -8,6 +8,7 @@ use oa_batch::{BatchLog, BatchOptions, run_batch};
 use oa_client::{AgentOptions, ErrorKind, Reply as Answer, Result};
 use oa_testkit::Reply;
 use oa_tools::tool;
+use oa_types::FinishReason;
 use proptest::prelude::*;
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
@@ -191,6 +192,38 @@ async fn logged_failures_are_sent_again() {
     let log = open(&path).await.keep_failures(true);
     assert_eq!((log.replies(), log.failures()), (3, 0));
     assert!(run(log).await.iter().all(|(_, outcome)| outcome.is_ok()));
+}
+
+/// Such as answers that were cut off, after the limit was raised (bespokelabsai/curator #375).
+#[tokio::test]
+async fn unwanted_replies_are_sent_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("batch.jsonl");
+    let asked = Asked::default();
+    let cut = server(&asked, |prompt, _| {
+        prompt.ends_with('1').then(|| Reply::text("The answer is").finish("length"))
+    });
+    let fails = server(&asked, |prompt, _| prompt.ends_with('1').then(|| Reply::error(422, "no")));
+    let answers = server(&asked, |_, _| None);
+    let run = async |server, log: BatchLog| {
+        let options = BatchOptions::new(agent(server)).in_input_order(true).log(log);
+        all(run_batch(prompts(3), options).unwrap()).await
+    };
+    let is_cut = |reply: &Answer| reply.finish_reason == FinishReason::Length;
+    run(cut, open(&path).await).await;
+    let text = |outcomes: &[(usize, Result<Answer>)]| outcomes[1].1.as_ref().unwrap().text.clone();
+    let panics = open(&path).await.send_again_if(|_| panic!("no condition"));
+    assert_eq!(text(&run(answers.clone(), panics).await), "The answer is");
+    assert_eq!(asked.total(), 3);
+    // Without a better reply, the logged one stays.
+    let failed = run(fails, open(&path).await.send_again_if(is_cut)).await;
+    assert_eq!(failed[1].1.as_ref().unwrap_err().status(), Some(422));
+    assert_eq!(text(&run(answers.clone(), open(&path).await).await), "The answer is");
+    assert_eq!((asked.total(), asked.times("prompt 1")), (4, 2));
+    for _ in 0..2 {
+        check(&run(answers.clone(), open(&path).await.send_again_if(is_cut)).await, 3);
+        assert_eq!((asked.total(), asked.times("prompt 1")), (5, 3));
+    }
 }
 
 #[tokio::test]
