@@ -193,7 +193,8 @@ impl Hooks {
     /// hooks and answer hooks are not affected.
     ///
     /// An agent rejects a name that none of its tools has, a name with a `*` before its end, and a restriction without a
-    /// hook before it, because such a gate would never close. For a tool that is added later, such as one of a front end, use a pattern.
+    /// hook before it, because such a gate would never close. For a tool that is added later, such as one of a front
+    /// end, use a pattern.
     pub fn for_tools<I>(mut self, names: I) -> Self
     where
         I: IntoIterator<Item: Into<String>>,
