@@ -103,7 +103,7 @@ pub(crate) async fn build_within(
         Person::Terminal(prompt) => asking(builder, client_mode, &mode, Some(prompt)),
     };
     let tools = tools(settings).await?;
-    builder = builder.tools(tools.list);
+    builder = builder.tools(tools.list).offer_full_results(true);
     // The tool lists of servers change: the agent reads them before each request.
     #[cfg(feature = "mcp")]
     if let Some(mcp) = &tools.mcp {

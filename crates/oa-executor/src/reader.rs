@@ -51,6 +51,7 @@ pub fn read_result(truncation: TruncationPolicy) -> FnTool {
     .param("search", "string")
     .describe("search", "Plain text: returns the lines that contain it, from from_line on")
     .optional("search")
+    .category("read")
     // A result may have megabytes.
     .build_blocking_with_context(move |input, cx| read(&input, &cx, page).map(Value::String))
 }

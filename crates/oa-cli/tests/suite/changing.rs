@@ -1,18 +1,25 @@
-//! The tools of `oa mcp`, and MCP servers whose lists change while the program runs. The server is a script of a shell.
+//! The tools of `oa mcp`, and MCP servers whose lists change while the program runs or whose results are long. The servers
+//! are scripts of a shell.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
+use oa_testkit::{Reply, Script};
 use serde_json::{Value, json};
 
 use crate::program::Home;
+use crate::server::Server;
 use crate::terminal::Terminal;
 
-const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/changing-server.sh");
+const CHANGING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/changing-server.sh");
+const LONG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/long-server.sh");
 
-/// Writes the file with the server, which gets these arguments.
+/// Writes the file with the server whose list changes, which gets these arguments.
 fn with_server(home: &Home, arguments: &[&str]) {
-    let arguments = [&[SERVER], arguments].concat();
+    write_servers(home, &[&[CHANGING], arguments].concat());
+}
+
+fn write_servers(home: &Home, arguments: &[&str]) {
     let servers = json!({ "mcpServers": { "shelf": { "command": "/bin/sh", "args": arguments } } });
     std::fs::write(home.path().join("servers.json"), servers.to_string())
         .expect("a file in a folder of ours");
@@ -173,6 +180,30 @@ fn running_chat_gets_changed_tools() {
         }
         assert!(began.elapsed().as_secs() < 60, "the list stays: {text}");
     }
+}
+
+/// The model is told how to read on in a result that was cut.
+#[test]
+fn long_results_can_be_read_on() {
+    let home = Home::new();
+    write_servers(&home, &[LONG]);
+    let reads = json!({ "id": "first", "from_line": 1999 });
+    let script = Script::new()
+        .models(["m"])
+        .reply(Reply::new().call_with_id("first", "shelf__report", json!({})))
+        .reply(Reply::new().call("read_result", reads))
+        .reply(Reply::text("done"));
+    let server = Server::start(script);
+    let chat = ["chat", "--mode", "all", "--mcp", "servers.json", "--base-url", &server.url()];
+    let output = home.run(&[&chat[..], &["Read the report"]].concat(), "");
+    assert!(output.status.success(), "{output:?}");
+    let asked = server.server.requests();
+    let asked: Vec<_> = asked.iter().filter(|it| !it.messages().is_empty()).collect();
+    let offers: Vec<_> =
+        asked.iter().map(|it| it.json()["tools"].to_string().contains("read_result")).collect();
+    assert_eq!(offers, [false, true, true]);
+    let page = asked[2].messages().last().unwrap()["content"].to_string();
+    assert!(page.contains("1999: line 1999 of the report"), "{page}");
 }
 
 /// The answer "always" is about the tool that the person knew, not about its name.
