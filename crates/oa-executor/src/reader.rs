@@ -14,7 +14,7 @@ use crate::truncation::TruncationPolicy;
 ///
 /// It returns numbered lines and says how to continue. A page has at most as many characters as `truncation` keeps,
 /// but at least 400. A line of more than 500 characters counts as several lines. `search` is plain text and ignores
-/// case: it returns the matching lines, each with the line before and after it.
+/// case: it returns the matching lines, each with the line before and after it. The tool's category is `read`.
 ///
 /// ```
 /// use oa_executor::{ResultStore, TruncationPolicy, read_result};

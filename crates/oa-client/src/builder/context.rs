@@ -46,10 +46,10 @@ impl AgentOptionsBuilder {
     }
 
     /// Offers the model a tool `read_result` once a result of this conversation has been truncated or cleared. The tool
-    /// reads the full result in pages, or searches it. Hooks and rules apply to it as to any other tool. Each client
-    /// stores up to 8 MiB of results and removes the oldest first. A result that a hook replaced is not stored. A
-    /// result that a hook saw is stored only if a hook also sees the results of `read_result`. Applies to auto mode. A
-    /// tool of your own with this name is an error at [`build`](Self::build).
+    /// reads the full result in pages, or searches it. Hooks and rules apply to it as to any other tool of the category
+    /// `read`. Each client stores up to 8 MiB of results and removes the oldest first. A result that a hook replaced is
+    /// not stored. A result that a hook saw is stored only if a hook also sees the results of `read_result`. Applies to
+    /// auto mode. A tool of your own with this name is an error at [`build`](Self::build).
     pub fn offer_full_results(mut self, offer: bool) -> Self {
         self.config.keeps_results = offer;
         self.auto_only_if(offer, "offer_full_results")
