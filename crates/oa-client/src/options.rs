@@ -159,12 +159,13 @@ impl AgentOptions {
         &self.0.config.tools
     }
 
-    /// Returns the tools that the next request offers: with those that each
-    /// [source](crate::AgentOptionsBuilder::tool_source) has now. If a request would fail, it returns the old ones.
+    /// Returns the tools that a request offers now, with those of [sources](crate::AgentOptionsBuilder::tool_source), or
+    /// the old ones if it would fail. Without `read_result`, which a conversation offers once it has cut a result.
     #[must_use]
     pub fn next_tools(&self) -> Registry {
         let refreshed = self.0.refreshed(None).ok().flatten();
-        refreshed.as_ref().unwrap_or(&self.0).config.tools.clone()
+        let config = &refreshed.as_ref().unwrap_or(&self.0).config;
+        config.without_reader(config.tools.clone())
     }
 
     /// Returns a tool by name.

@@ -4,7 +4,6 @@ use oa_chat::ChatRequest;
 use oa_executor::{READ_RESULT, ResultStore, TruncationPolicy, read_result};
 use oa_tools::{Registry, Tool};
 use oa_turn::{Call, ReviewOutcome};
-use oa_types::ToolSpec;
 
 use crate::error::{Error, Result};
 use crate::settings::{AgentConfig, Settings};
@@ -46,10 +45,12 @@ impl AgentConfig {
         }
     }
 
-    /// Returns the tools that are offered from the start.
-    pub(crate) fn specs(&self, offered: &Registry) -> Vec<ToolSpec> {
-        let is_first = |tool: &&_| !self.keeps_results || Tool::name(*tool) != READ_RESULT;
-        offered.iter().filter(is_first).map(|tool| tool.spec()).collect()
+    /// Removes the tool, which is offered only once there are results to read.
+    pub(crate) fn without_reader(&self, mut tools: Registry) -> Registry {
+        if self.keeps_results {
+            tools.remove(READ_RESULT);
+        }
+        tools
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use oa_chat::{AnyChat, ChatOptions, Endpoint, PreparedOptions, Retry, ServerProfile};
 use oa_contain::contain;
 use oa_context::ContextPolicy;
-use oa_executor::{READ_RESULT, ToolExecutor};
+use oa_executor::ToolExecutor;
 use oa_hooks::{Hooks, Permissions};
 use oa_output::OutputValidator;
 use oa_tools::{Registry, SourcedTools, State, Tool};
@@ -108,7 +108,7 @@ impl Settings {
         let options = self.executor.options().clone();
         let tools = self.config.with_reader(tools, options.truncation)?;
         let offered = offered(&tools, &self.config.permissions);
-        let specs = self.config.specs(&offered);
+        let specs = self.config.without_reader(offered.clone()).specs();
         self.executor = ToolExecutor::with_options(offered, options)
             .expect("these options were checked before");
         self.config.tools = tools;
@@ -132,10 +132,8 @@ impl Settings {
         if !self.config.sources.iter().any(SourcedTools::is_stale) {
             return Ok(None);
         }
-        let (mut settings, mut tools) = (self.clone(), self.config.tools.clone());
-        if self.config.keeps_results {
-            tools.remove(READ_RESULT); // added again below
-        }
+        let mut tools = self.config.without_reader(self.config.tools.clone()); // added again below
+        let mut settings = self.clone();
         settings.config.sources.iter_mut().for_each(|source| source.refresh(&mut tools));
         settings.set_tools(tools)?;
         Ok(Some(settings))

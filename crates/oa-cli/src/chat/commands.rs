@@ -31,7 +31,7 @@ const ABOUT: usize = 300;
 /// Prints the greeting: tools, session, and failed MCP servers.
 pub(super) fn greet(conversation: &Conversation, terminal: &mut Terminal) {
     let mut about = Vec::new();
-    let tools = conversation.client.options().tools().len();
+    let tools = conversation.client.options().next_tools().len();
     if tools > 0 {
         about.push(counted(tools as u64, "tool"));
     }

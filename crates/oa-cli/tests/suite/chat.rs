@@ -30,6 +30,8 @@ fn a_call_shows_progress_and_its_result() {
     let home = Home::new();
     let terminal = Terminal::start(&home, &CHAT);
     terminal.wait_for_prompt();
+    // That for the rest of long results comes later.
+    assert!(terminal.text().contains("2 tools · /help"), "{}", terminal.text());
     terminal.type_keys("count me in\r");
     terminal.wait_for("%  counting");
     terminal.wait_for("✓ count_words(text: \"count me in\")");

@@ -69,7 +69,7 @@ impl AgentOptionsBuilder {
         sources.iter_mut().for_each(|source| source.refresh(tools));
         self.config.tools = self.config.with_reader(self.config.tools.clone(), limit)?;
         let offered = offered(&self.config.tools, &self.config.permissions);
-        self.chat.parameters.tools = self.config.specs(&offered);
+        self.chat.parameters.tools = self.config.without_reader(offered.clone()).specs();
         self.config.turn.review_answers = self.config.hooks.has_answer();
         self.check_effects()?;
         self.adopt_profile()?;

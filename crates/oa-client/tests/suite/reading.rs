@@ -62,6 +62,7 @@ fn results(history: &[Message]) -> Vec<String> {
 async fn truncated_results_offer_the_reader() {
     let server = server(json!({ "id": "call_1", "search": "line 299" }));
     let mut client = client(agent(&server));
+    assert!(client.options().next_tools().names().eq(["log"]));
     client.ask("What happened?").await.unwrap();
     let requests = server.requests();
     assert_eq!(names(&requests[0]), ["log"]);
