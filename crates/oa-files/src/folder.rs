@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub fn tools(folders: &[PathBuf]) -> Result<Vec<FnTool>, Error> {
     let mut roots: Vec<PathBuf> = Vec::new();
     for folder in folders {
         let root = folder.canonicalize().and_then(|root| {
-            if root.is_dir() { Ok(root) } else { Err(std::io::ErrorKind::NotADirectory.into()) }
+            if root.is_dir() { Ok(root) } else { Err(io::ErrorKind::NotADirectory.into()) }
         });
         let root =
             root.map_err(|error| Error::invalid_input(format!("{}: {error}", folder.display())))?;
@@ -76,10 +76,14 @@ fn tools_of(root: PathBuf, number: &str, about: &str) -> [FnTool; 3] {
         .param("first_line", "integer")
         .describe("first_line", "The first line to read, from 1")
         .default("first_line", 1)
+        .param("first_byte", "integer")
+        .describe("first_byte", "The next_byte of a result that ended within a line")
+        .optional("first_byte")
         .category("read")
         .build_blocking(move |args| {
-            let first = args["first_line"].as_u64().unwrap_or(1);
-            read.read(&text(&args, "path"), first)
+            let line = args["first_line"].as_u64().unwrap_or(1);
+            let byte = args["first_byte"].as_u64().unwrap_or_default();
+            read.read(&text(&args, "path"), line, byte)
         }),
         named("find_in_files", "Find lines that contain a text, in all text files below a folder.")
             .param("text", "string")
@@ -125,7 +129,7 @@ impl Folder {
     }
 
     fn list(&self, path: &str) -> Result<Value, ToolError> {
-        let failed = |error: std::io::Error| ToolError::new(format!("{path}: {error}"));
+        let failed = |error: io::Error| ToolError::new(format!("{path}: {error}"));
         let mut names = Vec::new();
         for entry in fs::read_dir(self.resolve(path)?).map_err(failed)?.take(MOST_FILES) {
             let entry = entry.map_err(failed)?;
@@ -145,40 +149,45 @@ impl Folder {
         })
     }
 
-    fn read(&self, path: &str, first: u64) -> Result<Value, ToolError> {
-        let failed = |error: std::io::Error| ToolError::new(format!("{path}: {error}"));
+    /// Reads lines from a line on, or the rest of that line from a byte on.
+    fn read(&self, path: &str, line: u64, byte: u64) -> Result<Value, ToolError> {
+        let failed = |error: io::Error| ToolError::new(format!("{path}: {error}"));
         let resolved = self.resolve(path)?;
         if !fs::metadata(&resolved).map_err(failed)?.is_file() {
             return Err(ToolError::new(format!("{path} is not a regular file")));
         }
+        let line = line.max(1);
         let mut reader = BufReader::new(File::open(&resolved).map_err(failed)?);
-        for _ in 1..first.max(1) {
+        for _ in 1..line {
             if reader.skip_until(b'\n').map_err(failed)? == 0 {
-                return Err(ToolError::new(format!("{path} has fewer than {first} lines")));
+                return Err(ToolError::new(format!("{path} has fewer than {line} lines")));
             }
         }
+        if !skip_in_line(&mut reader, byte).map_err(failed)? {
+            return Err(ToolError::new(format!("line {line} of {path} ends before byte {byte}")));
+        }
         let mut bytes = Vec::new();
-        // A character has at most four bytes.
-        let longest = 4 * LONGEST_RESULT as u64;
+        // A character has at most four bytes, and the last one may be cut.
+        let longest = 4 * LONGEST_RESULT as u64 + 4;
         reader.by_ref().take(longest).read_to_end(&mut bytes).map_err(failed)?;
         if bytes.contains(&0) {
             return Err(ToolError::new(format!("{path} is not a text file")));
         }
-        let has_more = !reader.fill_buf().map_err(failed)?.is_empty();
-        let mut text = String::from_utf8_lossy(&bytes).into_owned();
-        let fitting = Room::default().length_of(&text);
-        if !has_more && fitting == text.len() {
-            return Ok(json!({ "text": text }));
+        let fitting = Room::default().bytes_of(&bytes);
+        let has_more = fitting < bytes.len() || !reader.fill_buf().map_err(failed)?.is_empty();
+        bytes.truncate(fitting);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        if !has_more {
+            return Ok(json!({ "text": text(&bytes) }));
         }
-        text.truncate(fitting);
-        let Some(end) = text.rfind('\n') else {
-            // The rest of an overlong line is omitted.
-            return Ok(json!({ "text": text, "is_cut": true, "next_line": first.max(1) + 1 }));
+        let Some(end) = bytes.iter().rposition(|byte| *byte == b'\n') else {
+            let next = byte + fitting as u64;
+            return Ok(json!({ "text": text(&bytes), "next_line": line, "next_byte": next }));
         };
-        // The next line is cut somewhere, maybe within a character: it is left to the next call.
-        text.truncate(end + 1);
-        let next = first.max(1) + text.matches('\n').count() as u64;
-        Ok(json!({ "text": text, "next_line": next }))
+        // The next line is cut somewhere: it is left to the next call.
+        bytes.truncate(end + 1);
+        let next = line + bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+        Ok(json!({ "text": text(&bytes), "next_line": next }))
     }
 
     fn find(&self, wanted: &str, path: &str) -> Result<Value, ToolError> {
@@ -273,26 +282,56 @@ impl Default for Room {
 impl Room {
     /// Takes the room of an item in a list; returns false if there is not enough.
     fn takes(&mut self, item: &Value) -> bool {
-        let length = item.to_string().chars().count() + ",".len();
+        self.take(item.to_string().chars().count() + ",".len())
+    }
+
+    /// Returns how much of a file fits as text, in bytes.
+    fn bytes_of(mut self, bytes: &[u8]) -> usize {
+        let mut fitting = 0;
+        for chunk in bytes.utf8_chunks() {
+            for c in chunk.valid().chars() {
+                if !self.takes_char(c) {
+                    return fitting;
+                }
+                fitting += c.len_utf8();
+            }
+            if !chunk.invalid().is_empty() {
+                if !self.takes_char(char::REPLACEMENT_CHARACTER) {
+                    return fitting;
+                }
+                fitting += chunk.invalid().len();
+            }
+        }
+        fitting
+    }
+
+    fn takes_char(&mut self, c: char) -> bool {
+        self.take(match c {
+            '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+            '\0'..='\u{1f}' => r"\u0000".len(),
+            _ => 1,
+        })
+    }
+
+    fn take(&mut self, length: usize) -> bool {
         let rest = self.0.checked_sub(length);
         self.0 = rest.unwrap_or_default();
         rest.is_some()
     }
+}
 
-    /// Returns how much of a text fits, in bytes.
-    fn length_of(mut self, text: &str) -> usize {
-        let does_not_fit = |(_, c): &(usize, char)| {
-            let length = match c {
-                '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
-                '\0'..='\u{1f}' => r"\u0000".len(),
-                _ => 1,
-            };
-            let rest = self.0.checked_sub(length);
-            self.0 = rest.unwrap_or_default();
-            rest.is_none()
-        };
-        text.char_indices().find(does_not_fit).map_or(text.len(), |(at, _)| at)
+/// Skips bytes of a line; returns false if it has fewer.
+fn skip_in_line(reader: &mut impl BufRead, mut bytes: u64) -> io::Result<bool> {
+    while bytes > 0 {
+        let buffer = reader.fill_buf()?;
+        let length = buffer.len().min(usize::try_from(bytes).unwrap_or(usize::MAX));
+        if length == 0 || buffer[..length].contains(&b'\n') {
+            return Ok(false);
+        }
+        reader.consume(length);
+        bytes -= length as u64;
     }
+    Ok(true)
 }
 
 #[cfg(test)]
@@ -342,15 +381,15 @@ mod tests {
     fn files_are_listed_read_and_searched() {
         let (_outer, folder) = folder();
         assert_eq!(folder.list(".").unwrap(), json!({"names": ["a.txt", "data.bin", "sub/"]}));
-        assert_eq!(folder.read("a.txt", 2).unwrap(), json!({"text": "two\nthree\n"}));
+        assert_eq!(folder.read("a.txt", 2, 0).unwrap(), json!({"text": "two\nthree\n"}));
         let found = folder.find("two", ".").unwrap();
         assert_eq!(
             found["lines"],
             json!([{"file": "a.txt", "line": 2, "text": "two"}, {"file": "sub/b.txt", "line": 1, "text": "two too"}])
         );
-        assert!(folder.read("data.bin", 1).unwrap_err().message().contains("not a text file"));
-        assert!(folder.read("a.txt", 9).unwrap_err().message().contains("fewer than 9 lines"));
-        assert!(folder.read("sub", 1).unwrap_err().message().contains("not a regular file"));
+        assert!(folder.read("data.bin", 1, 0).unwrap_err().message().contains("not a text file"));
+        assert!(folder.read("a.txt", 9, 0).unwrap_err().message().contains("fewer than 9 lines"));
+        assert!(folder.read("sub", 1, 0).unwrap_err().message().contains("not a regular file"));
     }
 
     #[test]
@@ -360,7 +399,7 @@ mod tests {
         for path in
             ["../secret.txt", "sub/../../secret.txt", "../nothing", &secret.to_string_lossy()]
         {
-            assert!(folder.read(path, 1).unwrap_err().message().contains("outside"), "{path}");
+            assert!(folder.read(path, 1, 0).unwrap_err().message().contains("outside"), "{path}");
         }
         assert!(folder.list("..").unwrap_err().message().contains("outside"));
         assert!(folder.find("secret", "..").unwrap_err().message().contains("outside"));
@@ -371,7 +410,7 @@ mod tests {
     fn links_do_not_lead_outside() {
         let (outer, folder) = folder();
         std::os::unix::fs::symlink(outer.path(), folder.0.join("link")).unwrap();
-        assert!(folder.read("link/secret.txt", 1).unwrap_err().message().contains("outside"));
+        assert!(folder.read("link/secret.txt", 1, 0).unwrap_err().message().contains("outside"));
         assert_eq!(folder.find("secret", ".").unwrap()["lines"], json!([]));
     }
 
@@ -398,11 +437,11 @@ mod tests {
             "../nothing",
             "/nothing",
         ] {
-            let error = folder.read(path, 1).unwrap_err();
+            let error = folder.read(path, 1, 0).unwrap_err();
             assert_eq!(error.message(), format!("{path} is outside of the folder"));
         }
         for path in ["nothing", "a..b", "sub/nothing", "sub/../nothing", "a.txt/below"] {
-            assert!(!folder.read(path, 1).unwrap_err().message().contains("outside"), "{path}");
+            assert!(!folder.read(path, 1, 0).unwrap_err().message().contains("outside"), "{path}");
         }
     }
 
@@ -430,7 +469,7 @@ mod tests {
         let lines = |line: &str| line.repeat(30_000 / line.len());
         for line in ["rain\n", "\"rain\"\t\\ \u{1b}[1m\n", "🌧 rain\n", "rain ", "\u{1}rain"] {
             fs::write(folder.0.join("long.txt"), lines(line)).unwrap();
-            let read = folder.read("long.txt", 1).unwrap();
+            let read = folder.read("long.txt", 1, 0).unwrap();
             assert!(read["next_line"].is_u64(), "{line:?}");
             let found = folder.find("rain", ".").unwrap();
             for (result, least) in [(read, 8_500), (found, 200)] {
@@ -454,18 +493,41 @@ mod tests {
         assert_eq!(count + list["more"].as_u64().unwrap(), 301);
     }
 
+    /// Reads `long.txt` to its end, as the results say.
+    fn read_all(folder: &Folder) -> Vec<String> {
+        let (mut pieces, mut at) = (Vec::new(), (Some(1), 0));
+        while let (Some(line), byte) = at {
+            let piece = folder.read("long.txt", line, byte).unwrap();
+            assert!(piece.to_string().chars().count() < EXECUTOR, "line {line}, byte {byte}");
+            pieces.push(piece["text"].as_str().unwrap().to_owned());
+            at = (piece["next_line"].as_u64(), piece["next_byte"].as_u64().unwrap_or_default());
+        }
+        pieces
+    }
+
+    #[test]
+    fn long_lines_are_read_in_pieces() {
+        let (_outer, folder) = folder();
+        let long = "\"wörld\" 🌧\\ ".repeat(5_000);
+        for text in [long.clone(), format!("one\n{long}\ntwo\n"), format!("{long}\n\n{long}")] {
+            fs::write(folder.0.join("long.txt"), &text).unwrap();
+            let read = read_all(&folder);
+            assert!(read.len() >= 8 && read.concat() == text);
+        }
+        // Latin-1, in which no character is lost either.
+        fs::write(folder.0.join("long.txt"), b"gr\xfc\xdfe\x80".repeat(5_000)).unwrap();
+        assert_eq!(read_all(&folder).concat(), "gr\u{fffd}\u{fffd}e\u{fffd}".repeat(5_000));
+        let error = folder.read("a.txt", 2, 4).unwrap_err();
+        assert_eq!(error.message(), "line 2 of a.txt ends before byte 4");
+    }
+
     #[test]
     fn long_files_are_read_in_whole_lines() {
         let (_outer, folder) = folder();
         let text: String = (1..=20_000).map(|n| format!("line {n}\n")).collect();
         fs::write(folder.0.join("long.txt"), &text).unwrap();
-        let (mut read, mut next) = (String::new(), Some(1));
-        while let Some(first) = next {
-            let piece = folder.read("long.txt", first).unwrap();
-            assert!(piece.to_string().chars().count() < EXECUTOR, "line {first}");
-            read.push_str(piece["text"].as_str().unwrap());
-            next = piece["next_line"].as_u64();
-        }
-        assert_eq!(read, text);
+        let read = read_all(&folder);
+        assert_eq!(read.concat(), text);
+        assert!(read.iter().all(|piece| piece.ends_with('\n')));
     }
 }
