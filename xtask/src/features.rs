@@ -39,8 +39,7 @@ pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
     if failed.is_empty() { Ok(Outcome::Ok) } else { Err(format!("failed: {}", failed.join("; "))) }
 }
 
-/// No feature, each alone, and all, except those that turn on the same as an earlier one: often, the default is another
-/// feature, or all.
+/// Returns checks with no feature, each alone, the default, and all; each set of features once.
 fn checks(package: &Package) -> Vec<Run> {
     let check = || Run::cargo("check --quiet -p").arg(&package.name);
     let mut runs = vec![check().arg("--no-default-features")];
@@ -50,8 +49,10 @@ fn checks(package: &Package) -> Vec<Run> {
             runs.push(check().args(["--no-default-features", "--features", feature]));
         }
     }
-    let default = closed(package, "default");
-    if package.features.contains_key("default") && seen.insert(default) {
+    // The default may also turn on dependencies directly, as no other set does.
+    let default = package.features.get("default").map_or(&[][..], Vec::as_slice);
+    let is_direct = |name: &String| !package.features.contains_key(name);
+    if seen.insert(closed(package, "default")) || default.iter().any(is_direct) {
         runs.push(check());
     }
     // Those of the facade are all among its combinations.
@@ -61,7 +62,7 @@ fn checks(package: &Package) -> Vec<Run> {
     runs
 }
 
-/// The features of a package that turn something on by themselves.
+/// Returns the features of a package, except `default`.
 fn named(package: &Package) -> impl Iterator<Item = &str> {
     package.features.keys().map(String::as_str).filter(|name| *name != "default")
 }
@@ -105,7 +106,7 @@ fn combinations(package: &Package) -> BTreeSet<BTreeSet<&str>> {
     sets
 }
 
-/// The feature and all features of the package that it turns on, without the name `default`, which is nothing by itself.
+/// Returns the feature and all features of the package that it turns on, except `default`.
 fn closed<'a>(package: &'a Package, feature: &'a str) -> BTreeSet<&'a str> {
     let mut set = BTreeSet::new();
     let mut added = vec![feature];
@@ -161,6 +162,12 @@ mod tests {
                 "cargo check --quiet -p a --no-default-features --features http",
                 "cargo check --quiet -p a --no-default-features --features tls",
             ]
+        );
+        let features = BTreeMap::from([("default".to_owned(), vec!["dep:x".to_owned()])]);
+        let package = Package { name: "a".into(), features, ..Package::default() };
+        assert_eq!(
+            checks(&package).iter().map(ToString::to_string).collect::<Vec<_>>(),
+            ["cargo check --quiet -p a --no-default-features", "cargo check --quiet -p a"]
         );
     }
 

@@ -160,7 +160,7 @@ impl AgentOptions {
     }
 
     /// Returns the tools that a request offers now, with those of [sources](crate::AgentOptionsBuilder::tool_source), or
-    /// the old ones if it would fail. Without `read_result`, which a conversation offers once it has cut a result.
+    /// the old ones if it would fail. Excludes `read_result`, offered once a result has been truncated or cleared.
     #[must_use]
     pub fn next_tools(&self) -> Registry {
         let refreshed = self.0.refreshed(None).ok().flatten();

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 const MOST_NAMES: usize = 500;
 const MOST_LINES: usize = 100;
 const MOST_FILES: usize = 20_000;
-/// The maximum length of the texts in a result, in characters of JSON. An executor cuts results after 10,000 characters
-/// unless it is told otherwise, and would cut off how to go on.
+/// The maximum length of the texts in a result, in characters of JSON. By default, an executor truncates results to
+/// 10,000 characters, and would remove what says how to continue.
 const LONGEST_RESULT: usize = 9_000;
 /// The maximum size of a searched file, in bytes: larger files are rarely text.
 const LARGEST_SEARCHED: u64 = 4 * 1024 * 1024;
@@ -196,11 +196,13 @@ impl Folder {
         }
         let mut to_visit = vec![self.resolve(path)?];
         let (mut found, mut looked_into) = (Found::default(), 0);
-        while let Some(at) = to_visit.pop() {
+        while !found.has_more
+            && let Some(at) = to_visit.pop()
+        {
             looked_into += 1;
-            found.has_more |= looked_into > MOST_FILES;
-            if found.has_more {
-                return Ok(json!({ "lines": found.lines, "more": true }));
+            if looked_into > MOST_FILES {
+                found.has_more = true;
+                break;
             }
             // Links are not followed: they may lead outside the folder, or form cycles.
             let Ok(kind) = fs::symlink_metadata(&at) else { continue };

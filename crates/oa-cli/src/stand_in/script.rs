@@ -26,8 +26,9 @@ let answer = client.ask(\"Why is the sky blue?\").await?;
 - `/help` lists the commands.
 ";
 
-/// The most lines of a result that are quoted.
+/// The maximum number of lines quoted from a result, and of characters if it is a single line.
 const MOST_LINES: usize = 12;
+const MOST_CHARACTERS: usize = 600;
 
 /// Answers a request from the conversation alone, like a model.
 pub(super) fn answer(request: &ChatRequest) -> Vec<AnswerDelta> {
@@ -108,7 +109,7 @@ fn result_of(message: &Message) -> String {
 fn quoted(result: &str) -> String {
     let lines: Vec<_> = result.lines().collect();
     if lines.len() <= 1 {
-        return format!("The tool says: {result}");
+        return format!("The tool says: {}", oa_markdown::excerpt(result, MOST_CHARACTERS));
     }
     let first = lines[..lines.len().min(MOST_LINES)].join("\n");
     format!("The tool says:\n\n````\n{first}\n````\n\nThat has {} lines in all.", lines.len())

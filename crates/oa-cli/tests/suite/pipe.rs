@@ -140,6 +140,9 @@ fn tools_read_files_and_nothing_outside() {
     let told = text(&output.stdout);
     assert!(told.contains("````\nday 1: rain\nday 2: rain\n"), "{told}");
     assert!(told.ends_with("day 12: rain\n````\n\nThat has 500 lines in all.\n"), "{told}");
+    std::fs::write(home.path().join("notes/forecast.txt"), "rain ".repeat(1_000)).unwrap();
+    let told = text(&home.run(&chat, "read forecast.txt").stdout);
+    assert!(told.ends_with("rain …\n") && told.len() < 700, "{told}");
     // A part of a long file is whole lines, and not cut off as JSON.
     let forecast = "rain, then sun\n".repeat(20_000);
     std::fs::write(home.path().join("notes/forecast.txt"), forecast).unwrap();
